@@ -15,8 +15,9 @@ from bench.verdict import Verdict, ended, not_run, shown
 NAMES = (
     "columns", "commands", "counting", "dense_gpu", "engines", "filters", "graphical", "house", "interaction",
     "ledger", "measures", "mwem",
-    "noise", "pmw", "prefixes", "release_bars", "residual", "server", "sessions", "smalldb", "sql", "startup",
-    "synthesis", "validity", "weights",
+    "noise", "pmw", "prefixes", "quantiles", "release_bars", "residual", "server", "sessions", "smalldb", "sql",
+    "starting",
+    "startup", "synthesis", "validity", "weights",
 )  # fmt: skip
 
 

@@ -31,7 +31,8 @@ from bench.interaction import ALPHAS, QUESTIONS
 from bench.verdict import Verdict, at_least, ended, shown, verdict
 from bench.weights import domain_of
 from understudy.domain.domain import Domain
-from understudy.lectures.online import OnlineConstruction, practical_terms
+from understudy.lectures.online import OnlineConstruction
+from understudy.lectures.online_terms import practical_terms
 from understudy.privacy.budget import Budget
 from understudy.privacy.relation import Neighbours
 from understudy.query.linear import LinearQuery

@@ -28,13 +28,8 @@ from bench.tables import NotAtHand
 from bench.verdict import Verdict, not_run, shown
 from understudy.curator.curator import Curator
 from understudy.errors import InsufficientBudgetError, RefusedError
-from understudy.lectures.online import (
-    OnlineConstruction,
-    OnlineTerms,
-    practical_terms,
-    theorem_terms,
-    warm_start,
-)
+from understudy.lectures.online import OnlineConstruction, warm_start
+from understudy.lectures.online_terms import OnlineTerms, practical_terms, theorem_terms
 from understudy.privacy.cost import UNITS
 from understudy.privacy.relation import Neighbours
 from understudy.query.linear import LinearQuery

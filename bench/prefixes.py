@@ -41,7 +41,8 @@ from bench.pmw_cost import GAP_SHARE
 from bench.tables import NotAtHand, load
 from bench.verdict import Verdict, at_most, ended, not_run, shown, verdict
 from understudy.errors import InsufficientBudgetError, RefusedError
-from understudy.lectures.online import OnlineConstruction, practical_terms, warm_start
+from understudy.lectures.online import OnlineConstruction, warm_start
+from understudy.lectures.online_terms import practical_terms
 from understudy.privacy.cost import UNITS
 from understudy.privacy.relation import Neighbours
 from understudy.query.marginal import Marginal

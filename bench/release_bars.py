@@ -39,9 +39,9 @@ from understudy.privacy.price import Price
 from understudy.privacy.relation import Neighbours
 from understudy.query.workload import Workload
 from understudy.releases.adaptive.adaptive import adaptive
+from understudy.releases.agreement import agreeing_rows
 from understudy.releases.evidence import Evidence
 from understudy.releases.run import Outcome, Run
-from understudy.releases.synthetic import sample_codes
 from understudy.table.source import in_memory
 from understudy.table.truth import Truth
 from understudy_demo import town
@@ -129,7 +129,8 @@ def _direct(run: Run, small: dict[int, list[Clique]]) -> dict[Clique, float]:
 
 
 def _rows(outcome: Outcome, domain: Domain, cliques: Sequence[Clique], seed: int) -> list[np.ndarray]:
-    codes = sample_codes(outcome.standin, round(outcome.rows), np.random.default_rng(seed))
+    told = (*outcome.answers, *outcome.also)
+    codes = agreeing_rows(outcome.standin, told, round(outcome.rows), np.random.default_rng(seed))
     found = []
     for clique in cliques:
         shape = domain.shape(clique)

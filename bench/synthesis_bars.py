@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass
 
+from bench.synthesis_tables import SEEN
 from bench.verdict import Verdict, at_least, at_most, below, not_run, verdict
 
 OURS = "adaptive"
@@ -14,6 +15,9 @@ ADULT = {0.1: (0.135, 1.5), 1.0: (0.053, 4.0), 10.0: (0.025, 6.0)}
 """By epsilon: mean error and CPU seconds that the release of adult is held to."""
 
 ROWS_WORSE = 0.004
+ROWS_BEHIND = 1.1
+"""The error of rows over that of the answers, at most."""
+
 PUBLISHED = {"dpsynth SWIFT": 0.0634, "mbi MST": 0.0871}
 """Rows of peers that cannot be installed from the package index, adult at epsilon 1, as measured once."""
 
@@ -36,6 +40,9 @@ class Line:
     megabytes: float = 0.0
     problem: str = ""
     peer: bool = False
+    behind: float = math.nan
+    within: float = 0.0
+    """Half of the 95% interval of the answers' mean error, over seeds."""
 
     @classmethod
     def without(cls, table: str, epsilon: float, peer: str, cpu: float, problem: str) -> Line:
@@ -50,7 +57,14 @@ class Line:
 
 
 def bars(lines: Sequence[Line], large: dict[str, float]) -> list[Verdict]:
-    return [*_adult(lines), *_against(lines), *_peers(lines), *_wide(lines), *_large(lines, large)]
+    return [
+        *_adult(lines),
+        *_rows(lines),
+        *_against(lines),
+        *_peers(lines),
+        *_wide(lines),
+        *_large(lines, large),
+    ]
 
 
 def _ours(lines: Sequence[Line], table: str, epsilon: float) -> Line | None:
@@ -73,6 +87,17 @@ def _adult(lines: Sequence[Line]) -> Iterator[Verdict]:
         yield _at_most(f"{where}: CPU s", ours.cpu, seconds, "{:.2f}")
 
 
+def _rows(lines: Sequence[Line]) -> Iterator[Verdict]:
+    """Rows against answers, on the tables by which constants were fixed and on those that were held back."""
+    for kind, held in (("tables seen before", False), ("tables held back", True)):
+        ours = [x for x in lines if x.method == OURS and (x.table not in SEEN) == held]
+        found = [x for x in ours if not math.isnan(x.behind)]
+        if found:
+            worst = max(found, key=lambda line: line.behind)
+            where = f"{kind}, worst {worst.table}, {worst.epsilon:g}"
+            yield _at_most(f"rows over answers, orders 1 to 3 ({where})", worst.behind, ROWS_BEHIND, "{:.2f}")
+
+
 def _at_most(what: str, measured: float, limit: float, shape: str) -> Verdict:
     return verdict(f"synthesis, {what}", measured, at_most(limit, shape))
 
@@ -84,7 +109,9 @@ def _against(lines: Sequence[Line]) -> Iterator[Verdict]:
         ("plain noise", "answers", "mean error of answers over that of plain noise"),
         ("plain noise", "largest", "largest error of a cell over that of plain noise"),
     ):
-        yield from _worst(lines, rival, part, what)
+        for kind, held in (("seen before", False), ("held back", True)):
+            here = [line for line in lines if (line.table not in SEEN) == held]
+            yield from _worst(here, rival, part, f"tables {kind}: {what}")
 
 
 def _worst(lines: Sequence[Line], rival: str, part: str, what: str) -> Iterator[Verdict]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +16,10 @@ from bench.synthesis_tables import Sheet
 from bench.tables import Codes
 from understudy.domain.domain import Clique
 from understudy.releases.adaptive.adaptive import adaptive
+from understudy.releases.agreement import agreeing_rows
 from understudy.releases.aim import aim
 from understudy.releases.methods import chosen, perform
 from understudy.releases.run import Outcome, Run
-from understudy.releases.synthetic import sample_codes
 from understudy.table.source import in_memory
 from understudy.table.truth import Truth
 
@@ -27,12 +28,16 @@ Tables = Sequence[NDArray]
 
 @dataclass(frozen=True)
 class Score:
-    """Mean error of the answers and of synthetic rows, the largest error of an answer; CPU seconds."""
+    """Mean error of the answers and of synthetic rows, the largest error of an answer; CPU seconds.
+
+    `behind` is the error of the rows over that of the answers, the worst of the marginals of order 1, 2 and 3.
+    """
 
     answers: float
     rows: float
     largest: float
     cpu: float
+    behind: float = float("nan")
 
 
 def open_run(sheet: Sheet, epsilon: float, seed: int) -> Run:
@@ -72,8 +77,23 @@ def score(
     outcome, cpu = clocked(lambda: method(run))
     told = {answer.clique: answer.counts for answer in outcome.answers}
     answers, largest = off([told[c] for c in cliques], truth)
-    rows = float("nan")
+    rows = behind = float("nan")
     if outcome.standin is not None:
-        codes = sample_codes(outcome.standin, round(outcome.rows), np.random.default_rng(seed))
+        every = (*outcome.answers, *outcome.also)
+        codes = agreeing_rows(outcome.standin, every, round(outcome.rows), np.random.default_rng(seed))
         rows, _ = rows_off(sheet, cliques, codes, truth)
-    return Score(answers, rows, largest, cpu)
+        behind = _behind(sheet, {answer.clique: answer.counts for answer in every}, codes, cliques)
+    return Score(answers, rows, largest, cpu, behind)
+
+
+def _behind(sheet: Sheet, told: Mapping[Clique, NDArray], codes: Codes, cliques: Sequence[Clique]) -> float:
+    """How many times as far off rows are as answers, over the answered marginals of one order; the worst order."""
+    ratios = []
+    for order in (1, 2, 3):
+        parts = {part for c in cliques for part in combinations(c, order)}
+        asked = sorted(parts.intersection(told), key=lambda c: [sheet.domain.position(name) for name in c])
+        if asked:
+            exact = sheet.counts(asked)
+            answers, _ = off([told[c] for c in asked], exact)
+            ratios.append(rows_off(sheet, asked, codes, exact)[0] / max(answers, 1e-9))
+    return max(ratios, default=float("nan"))

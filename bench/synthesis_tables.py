@@ -15,7 +15,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.tables import REAL, Codes, Table, counted, load
+from bench.tables import Codes, Table, counted, load, real_tables
 from understudy.domain.bins import Bins
 from understudy.domain.domain import Clique, Domain
 from understudy.query.workload import Workload
@@ -118,6 +118,9 @@ _MAKERS: dict[str, Callable[[], Sheet]] = {
     "copula-16": lambda: generated("copula", rows=100_000, attributes=16, largest=32, seed=12),
     "network-20": lambda: generated("network", rows=50_000, attributes=20, largest=16, seed=13),
     "survey-40": lambda: generated("classes", rows=3_000, attributes=40, largest=8, seed=16, order=2),
+    "classes-18": lambda: generated("classes", rows=40_000, attributes=18, largest=16, seed=21),
+    "copula-14": lambda: generated("copula", rows=30_000, attributes=14, largest=40, seed=22),
+    "network-16": lambda: generated("network", rows=80_000, attributes=16, largest=20, seed=23),
     "mixed-48": lambda: generated("mixed", rows=100_000, attributes=48, largest=16, seed=14),
     "mixed-110": lambda: generated("mixed", rows=100_000, attributes=110, largest=12, seed=15, order=2),
 }
@@ -125,7 +128,14 @@ _MAKERS: dict[str, Callable[[], Sheet]] = {
 WIDE = ("mixed-48", "mixed-110")
 """48 attributes with all three-way marginals, 110 with all pairs."""
 
-SMALL = (*REAL, *(name for name in _MAKERS if name not in WIDE))
+SEEN = frozenset(("adult", "nltcs", "classes-12", "copula-16", "network-20"))
+"""Tables that were looked at when the constants of releases were fixed. All others are held back: they are
+reported, and nothing is fixed by them."""
+
+
+def small_tables() -> tuple[str, ...]:
+    """Every table but the wide ones: those that are at hand, and generated ones."""
+    return (*real_tables(), *(name for name in _MAKERS if name not in WIDE))
 
 
 def table(name: str) -> Sheet:

@@ -91,6 +91,12 @@ def folder() -> Path:
     return BESIDE if BESIDE.is_dir() else KEPT
 
 
+def real_tables() -> tuple[str, ...]:
+    """The names of all tables that are at hand, the usual ones first whether they are at hand or not."""
+    named = sorted(path.name.removesuffix("-domain.json") for path in folder().glob("*-domain.json"))
+    return (*REAL, *(name for name in named if name not in REAL and (folder() / f"{name}.csv").is_file()))
+
+
 def load(name: str) -> Table:
     """A table by its name; every attribute counts from 0."""
     if name == GENERATED:

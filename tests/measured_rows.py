@@ -12,6 +12,7 @@ from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain
 from understudy.query.marginal import Marginal
 from understudy.query.moment import Moment
+from understudy.query.quantile_end import QuantileEnd
 
 
 class MeasuredRows:
@@ -59,6 +60,18 @@ class MeasuredRows:
                 for exponents, column in sums.items():
                     column[cell] += prod(k**e for k, e in zip(steps, exponents, strict=True))
         return np.array(moment.steps(self.domain, sums, resolution), np.int64).reshape(marginal.shape)
+
+    def step_tables(self, marginal: Marginal) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+        """For each cell the steps of the measure of a quantile, and how many rows lie at each."""
+        self.looks += 1
+        assert isinstance(marginal.moment, QuantileEnd)
+        found: list[list[int]] = [[] for _ in range(marginal.size)]
+        for row in self._values:
+            cell, weight = self._placed(marginal, row)
+            if weight:
+                found[cell].append(self._step(marginal.moment.name, row))
+        tables = (np.unique(np.array(steps, np.int64), return_counts=True) for steps in found)
+        return [(steps, counts.astype(np.int64)) for steps, counts in tables]
 
     def _step(self, name: str, row: tuple[object, ...]) -> int:
         measure = self.domain[name]

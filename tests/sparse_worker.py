@@ -21,7 +21,8 @@ from dying import dying
 from understudy.curator.curator import Curator
 from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain
-from understudy.lectures.online import OnlineConstruction, practical_terms
+from understudy.lectures.online import OnlineConstruction
+from understudy.lectures.online_terms import practical_terms
 from understudy.ledger.store import DurableLedger
 from understudy.privacy.budget import Budget
 from understudy.query.linear import LinearQuery

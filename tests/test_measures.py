@@ -11,15 +11,19 @@ import pytest
 
 import understudy as us
 from statistical import assert_at_most
+from understudy.curator.pricing import QuestionPrice
 from understudy.declaration.file import parse
 from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain
 from understudy.errors import DeclarationError, InsufficientBudgetError, ParameterError, QueryError
 from understudy.ledger import export
+from understudy.mechanism.quantile import QuantileMechanism
+from understudy.mechanism.quantile_hierarchy import QuantileHierarchy
 from understudy.privacy.price import Price
+from understudy.project import Project
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
-from understudy.query.quantile_end import QuantileEnd
+from understudy.query.quantile_end import QuantileEnd, ends_of
 
 ROWS = 3_000
 ATTRIBUTES = {
@@ -100,7 +104,8 @@ def test_conditions_on_different_people_share_a_price(frame):
     assert second.cost.units == 0
 
 
-def test_a_repeated_request_is_answered_from_the_ledger_and_the_ledger_verifies(frame, tmp_path):
+@pytest.mark.parametrize("aggregates", ["avg(pay), stddev(pay)", "median(pay), quantile_cont(pay, 0.9)"])
+def test_a_repeated_request_is_answered_from_the_ledger_and_the_ledger_verifies(frame, tmp_path, aggregates):
     frame.to_csv(tmp_path / "t.csv", index=False)
     (tmp_path / "understudy.yml").write_text(
         "understudy: 1\nname: t\nsource: t.csv\nneighbours: add-remove\nbudget: {epsilon: 2, delta: 1e-9}\n"
@@ -112,7 +117,7 @@ def test_a_repeated_request_is_answered_from_the_ledger_and_the_ledger_verifies(
     for _ in range(2):
         with us.open(tmp_path / "understudy.yml") as opened:
             answers.append(
-                opened.ask("SELECT sex, avg(pay), stddev(pay) FROM t GROUP BY sex", epsilon=0.5, request="r")
+                opened.ask(f"SELECT sex, {aggregates} FROM t GROUP BY sex", epsilon=0.5, request="r")
             )
             spent, url = opened.ledger.spent, opened.ledger.url
     assert answers[0].cells == answers[1].cells
@@ -225,9 +230,96 @@ def test_quantiles_lie_between_their_ends_in_sql_and_in_the_small_language(frame
         small = opened.ask("quantile 0.9 pay where sex = F", epsilon=20)
         assert abs(float(small.value) - true["F"]) <= float(small.error)
         assert small.unit == "quantile 0.9 of pay"
-        assert opened.quote("median pay", epsilon=1).noise == "exponential"
+        assert opened.quote("median pay", epsilon=1).noise == ("laplace" if pure else "gaussian")
         merged = "SELECT median(pay) FROM t GROUP BY CASE WHEN sex = 'F' THEN 1 ELSE 2 END"
         assert all(m.moment is None for m in opened.prepare(merged, epsilon=1).question.marginals)
+
+
+def asked_quantiles(*levels: float) -> str:
+    return f"SELECT {', '.join(f'quantile_cont(pay, {level})' for level in levels)} FROM t"
+
+
+def test_several_quantiles_of_a_measure_are_one_purchase(frame):
+    with project(frame, epsilon=50) as opened:
+        one, nine = (opened.prepare(asked_quantiles(*at), rho=0.01) for at in ((0.5,), (0.1, 0.2, 0.5, 0.9)))
+        assert len(nine._measurement.stacks) == 1 == len({m for m, _ in nine._measurement.mechanisms})
+        assert nine.quote.cost == one.quote.cost
+        told = nine.run()
+        assert told.cost.units <= one.quote.cost.units
+        for cell, level in zip(told.cells[0], (0.1, 0.2, 0.5, 0.9), strict=True):
+            assert cell.low <= kept(frame).quantile(level) <= cell.high
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "quantile_cont(pay, [0.25, 0.5])",
+        "percentile_disc([0.25, 0.5]) WITHIN GROUP (ORDER BY pay)",
+        "quantile(pay, [0.25, 0.5]) FILTER (WHERE age < 95)",
+    ],
+)
+def test_a_list_of_levels_is_a_column_for_each(frame, written):
+    with project(frame, epsilon=50) as opened:
+        asked = f"SELECT sex, {written} AS q, count(*) FROM t GROUP BY sex ORDER BY sex"
+        assert [column.name for column in opened.columns(asked)][:3] == ["sex", "q_0.25", "q_0.5"]
+        told = opened.ask(asked, rho=0.05)
+        for row in told.cells[:2]:
+            assert row[1].low <= row[2].high
+            pay = kept(frame[frame["sex"] == row[0]])
+            assert row[1].low <= pay.quantile(0.25) <= row[1].high
+        with pytest.raises(QueryError, match="no levels"):
+            opened.ask("SELECT quantile_cont(pay, []) FROM t", rho=0.05)
+        with pytest.raises(QueryError, match="between 0 and 1"):
+            opened.ask("SELECT quantile_cont(pay, [0.5, 3]) FROM t", rho=0.05)
+
+
+def test_that_mechanism_is_taken_whose_ends_are_expected_to_be_nearer(frame):
+    """Quantiles that are too many to be found together are drawn each by itself; others from refined counts."""
+    many = [round(0.01 + 0.005 * i, 3) for i in range(33)]
+    with project(frame) as opened:
+        ends = [
+            Marginal(opened.domain, (), LinearQuery.everyone(opened.domain), moment=end)
+            for level in many
+            for end in ends_of(level, "age")
+        ]
+        pricing, asked = opened._pricing, QuestionPrice(rho=Fraction(1, 10))
+        alone = pricing.prepare(ends, asked)
+        assert all(isinstance(mechanism, QuantileMechanism) for mechanism, _ in alone.mechanisms)
+        together = pricing.prepare(ends[:-3], asked)
+        assert all(isinstance(mechanism, QuantileHierarchy) for mechanism, _ in together.mechanisms)
+        assert max(together.errors) < max(alone.errors)
+
+
+def test_the_price_of_quantiles_at_a_given_error_is_the_least(frame):
+    with project(frame, epsilon=50) as opened:
+        priced = opened.prepare("SELECT median(pay), quantile_cont(pay, 0.9) FROM t", error=100)
+        assert 90 < max(priced._measurement.errors) <= 100
+        told = priced.run()
+        assert told.cells[0][0].low <= kept(frame).median() <= told.cells[0][0].high
+
+
+def test_quantiles_of_different_people_share_a_price(frame):
+    """The rounds of a quantile are counts of the rows that meet its condition, and are charged as such."""
+    with project(frame, epsilon=50) as opened:
+        first = opened.ask("median pay where sex = F", rho=0.01)
+        other = opened.ask("median pay where sex = M", rho=0.01)
+        again = opened.ask("quantile 0.9 pay where sex = F", rho=0.01)
+        assert first.cost.units > 0
+        assert other.cost.units == 0
+        assert again.cost.units > 0.99 * first.cost.units
+        assert opened.ledger.spent.units < 2.01 * first.cost.units
+
+
+def test_rounds_for_another_sensitivity_or_level_are_refused_for_nothing(frame):
+    with project(frame) as opened:
+        prepared = opened.prepare("SELECT median(pay) FROM t", rho=0.01)._measurement
+        [(mechanism, steps)] = set(prepared.mechanisms)
+        assert isinstance(mechanism, QuantileHierarchy)
+        wide = tuple(replace(one, l2_squared=4) for one in mechanism.rounds)
+        for forged in (replace(mechanism, rounds=wide), replace(mechanism, levels=(Fraction(1, 3),))):
+            with pytest.raises(ParameterError, match="another sensitivity"):
+                opened.curator.perform(replace(prepared, mechanisms=((forged, steps),) * 3))
+        assert opened.ledger.spent.units == 0
 
 
 @pytest.mark.parametrize(
@@ -307,3 +399,19 @@ def test_a_quantile_of_another_level_than_it_is_charged_for_is_refused(frame):
         object.__setattr__(prepared, "mechanisms", ((forged, steps),))
         with pytest.raises(ParameterError, match="another sensitivity"):
             opened.curator.perform(prepared)
+
+
+def test_a_budget_that_reads_variances_draws_quantiles_each_by_itself(frame):
+    """Rounds of discrete Gaussian noise have no price there that their sums are known for."""
+    text = (
+        "understudy: 1\nname: t\nsource: t.csv\nneighbours: add-remove\n"
+        "budget: {epsilon: 8, delta: 1.0e-6, filter: gdp}\nattributes:\n"
+        "  sex: {type: category, values: [F, M]}\n  age: {type: integer, bounds: [17, 90], resolution: 1}\n"
+        "  pay: {type: real, bounds: [0, 1000], resolution: 0.5, null: true}\n"
+    )
+    with Project.frame(frame, parse(text)) as opened:
+        assert opened.ledger.budget.filter.reads_variance
+        prepared = opened.prepare("SELECT median(age) FROM t", epsilon=2, noise="gaussian")
+        assert {type(mechanism) for mechanism, _ in prepared._measurement.mechanisms} == {QuantileMechanism}
+        told = prepared.run().cells[0][0]
+        assert told.low <= frame["age"].median() <= told.high

@@ -35,6 +35,7 @@ from understudy.ledger.view import spent_of
 from understudy.mechanism.bounded_noise import BoundedMechanism
 from understudy.mechanism.laplace import LaplaceMechanism
 from understudy.mechanism.quantile import QuantileMechanism
+from understudy.mechanism.quantile_hierarchy import QuantileHierarchy
 from understudy.pages import notebook
 from understudy.privacy.budget import Budget
 from understudy.privacy.compose import zcdp_epsilon
@@ -151,14 +152,17 @@ class PreparedQuestion(Generic[Given]):
         """
         _check_request(request)
         try:
-            answers = self._performed(request, analyst)
+            answers, measured = self._performed(request, analyst)
         except InsufficientBudgetError as error:
             raise _told_in_epsilon(error, self._asked, self._curator.ledger.budget) from None
-        return self._answered(answers)
+        return self._answered(answers, measured)
 
-    def _answered(self, answers: list[Answer]) -> Given:
+    def _answered(self, answers: list[Answer], measured: PreparedMeasurement) -> Given:
         """The question's own answer, made of what was measured for it."""
-        cells = tuple(CellCounts(answer, answer.noisy, answer.error) for answer in answers)
+        cells = tuple(
+            CellCounts(answer, answer.noisy, answer.error, noise=noise)
+            for answer, noise in zip(answers, measured.noises, strict=True)
+        )
         most = self._curator.rows_at_most
         least = most if self._curator.relation.rows_are_public and most is not None else 0
         rows = RowBounds(least, inf if most is None else most)
@@ -166,11 +170,11 @@ class PreparedQuestion(Generic[Given]):
             SourceCounts(cells, rows, self.quote.beta, nothing=type(self.quote.cost)(0))
         )
 
-    def _performed(self, request: str | None, analyst: str) -> list[Answer]:
+    def _performed(self, request: str | None, analyst: str) -> tuple[list[Answer], PreparedMeasurement]:
         """The measurement; where the request stands for another one, perhaps that which version 0.1 would make."""
         words, measured = self.question.words, self._measurement
         try:
-            return self._curator.perform(measured, request=request, analyst=analyst, words=words)
+            return self._curator.perform(measured, request=request, analyst=analyst, words=words), measured
         except RequestConflictError:  # then nothing was charged, and nothing was looked at
             if not request:
                 raise
@@ -178,7 +182,7 @@ class PreparedQuestion(Generic[Given]):
             before = self._pricing.repeated(measured, self._asked, request, rounded=rounded)
             if before is measured:
                 raise
-        return self._curator.perform(before, request=request, analyst=analyst, words=words)
+        return self._curator.perform(before, request=request, analyst=analyst, words=words), before
 
     def order(self, request: str | None, analyst: str) -> MeasurementOrder:
         """The measurement of this question as the Curator takes many of them at once."""
@@ -192,7 +196,7 @@ class PreparedQuestion(Generic[Given]):
                 return self.run(request=request, analyst=analyst)
             if isinstance(told, InsufficientBudgetError):
                 return _told_in_epsilon(told, self._asked, self._curator.ledger.budget)
-            return told if isinstance(told, Exception) else self._answered(told)
+            return told if isinstance(told, Exception) else self._answered(told, self._measurement)
         except Exception as error:
             return error
 
@@ -215,8 +219,15 @@ class PreparedQuestion(Generic[Given]):
         public = curator.relation.rows_are_public
         rows = curator.rows if public else declared.rows_at_least or declared.rows_at_most or 0
         nothing = type(self.quote.cost)(0)
-        errors = self._measurement.errors
-        return forecast(self.question, errors, rows=float(rows), beta=self.quote.beta, nothing=nothing)
+        measured = self._measurement
+        return forecast(
+            self.question,
+            measured.errors,
+            rows=float(rows),
+            beta=self.quote.beta,
+            nothing=nothing,
+            noises=measured.noises,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -471,7 +482,9 @@ class Project:
 
 def _noise_of(measured: PreparedMeasurement) -> str:
     """What is added to the counts; or that nothing is, where ends of quantiles alone are drawn."""
-    mechanisms = [mechanism for mechanism, _ in measured.mechanisms]
+    mechanisms = [
+        one.rounds[0] if isinstance(one, QuantileHierarchy) else one for one, _ in measured.mechanisms
+    ]
     if mechanisms and all(isinstance(mechanism, QuantileMechanism) for mechanism in mechanisms):
         return "exponential"
     if any(isinstance(mechanism, BoundedMechanism) for mechanism in mechanisms):

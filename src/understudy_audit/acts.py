@@ -14,7 +14,8 @@ from understudy.answer.answer import Answer
 from understudy.curator.curator import Candidate, Curator
 from understudy.lectures.asking import RepeatMemory
 from understudy.lectures.median import private_median
-from understudy.lectures.online import OnlineConstruction, practical_terms
+from understudy.lectures.online import OnlineConstruction
+from understudy.lectures.online_terms import practical_terms
 from understudy.mechanism.gap import Guess, NoisyGaps, WorstGuess
 from understudy.mechanism.matrix.one_marginal import Strategy
 from understudy.mechanism.net import NetMechanism

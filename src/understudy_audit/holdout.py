@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from understudy.errors import HandleClosedError
 from understudy.noise.samplers import NoiseSource
 from understudy.validity.holdout import Holdout
-from understudy.validity.modes import Gaussian, HoldoutMode, Thresholdout
+from understudy.validity.modes import Gaussian, HoldoutMode
+from understudy.validity.thresholdout import Thresholdout
 from understudy_audit.claim import Claim, NormalClaim, PureClaim
 from understudy_audit.events import Draws
 from understudy_audit.privacy import Draw, Pair, Subject, stacked

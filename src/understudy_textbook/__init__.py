@@ -21,16 +21,17 @@ algorithms, which do look at data, are in `understudy.lectures`.
 | `compression` | short transcripts generalise |
 | `drift` | posterior drift, for sessions of any length |
 | `tilting`, `cosine_noise` | Theorem T, law by law, and bounded noise with it |
-| `smoothing` | a discrete Gaussian as a randomised rounding of normal noise |
 | `elementary` | its independent check, from textbook steps alone |
+| `rogers20` | Gaussian answers through mutual information, as printed and with one β |
 | `thresholdout` | the reusable holdout as published |
 | `natural_analysts` | bounds that assume how analysts behave |
 | `capacity` | how many queries, or rows, a width allows |
 
 Wholly in `understudy.theory`, because the product calls all of it: `baseline` (fresh rows, Hoeffding), `cvar`
 (CVaR transfer), `guess_and_check`, `ladder`, `normal_law` (Φ and its inverse), `normal_noise` (a theorem at
-its best noise, or at a given one), `rogers20`, `transfer` (transfer theorems), `universe` (finite universes),
-and `table` (the certificates side by side).
+its best noise, or at a given one), `smoothing` (a discrete Gaussian as a randomised rounding of
+normal noise), `transfer` (transfer theorems), `universe` (finite universes), and `table` (the certificates
+side by side).
 
 >>> from understudy_textbook.lecture4 import claim1_size, claim1_size_min
 >>> claim1_size(100, 0.1), claim1_size_min(100, 0.1)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import understudy as us
 from understudy.answer.answer import Answer
-from understudy.answer.counts import CellCounts, RowBounds, SourceCounts
+from understudy.answer.counts import CellCounts, PopulationReach, RowBounds, SourceCounts
 from understudy.answer.reader import CountQuestion, QuestionReader, SelectQuestion, ShareQuestion, share
 from understudy.answer.sql_answer import SqlAnswer
 from understudy.curator.calibration import Calibration
@@ -122,8 +122,11 @@ def test_the_population_error_of_a_share_is_scaled_or_the_sources_own():
     known = share(cells, RowBounds(200, 200))
     assert (known.population_error == 30 / 200).all()
     assert known.population_beta == 0.05
-    unknown = share(cells, RowBounds(190, 210, share_population_error=0.2))
+    unknown = share(
+        cells, RowBounds(190, 210, share_population=lambda: PopulationReach(0.2, 0.07, "a theorem"))
+    )
     assert (unknown.population_error == 0.2).all()
+    assert (unknown.population_beta, unknown.population_theorem) == (0.07, "a theorem")
     neither = share(cells, RowBounds(190, 210))
     assert (neither.population_error, neither.population_beta) == (None, None)
 

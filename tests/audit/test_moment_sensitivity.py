@@ -42,6 +42,8 @@ STATEMENTS = (
     "SELECT sex, variance(x), avg(x) FROM t GROUP BY sex",
     "SELECT covar_pop(x, y) FROM t WHERE x < 1",
     "SELECT avg(x) FILTER (WHERE sex = 'F'), avg(x) FILTER (WHERE sex <> 'F') FROM t",
+    "SELECT sex, median(x), quantile_cont(x, 0.9), quantile_cont(y, 0.2) FROM t GROUP BY sex",
+    "SELECT quantile_cont(x, [0.25, 0.75]), count(*) FROM t WHERE sex = 'F'",
 )
 SETTINGS = [
     (budget, kind)
@@ -123,6 +125,14 @@ def test_shares_without_their_second_row_are_caught():
     one_row = PropertyMock(side_effect=lambda: Sensitivity(1 << 20, 1 << 40))
     with patch.object(SharedColumns, "farthest", one_row):
         assert faults(SETTINGS[0][0], Neighbours.REPLACE, PAIRS)
+
+
+def test_counts_for_quantiles_without_their_second_row_are_caught():
+    """A mutant: a replaced row taken to leave one count of a quantile's round, and to enter none."""
+    one_cell = CountColumns(1, low=0)
+    with patch("understudy.curator.calibration.PARTITION", one_cell):
+        found = faults(SETTINGS[0][0], Neighbours.REPLACE, 3 * len(STATEMENTS))
+    assert {fault.kind for fault in found} & {"sensitivity"}
 
 
 def test_a_moment_that_is_centred_elsewhere_is_caught():

@@ -23,7 +23,8 @@ from audit.replay import control_flow, differences, perform, sensitivities
 from audit.taps import compared, tapped
 from understudy.curator.curator import Candidate, Curator
 from understudy.errors import InsufficientBudgetError, UnderstudyError
-from understudy.lectures.online import OnlineConstruction, practical_terms
+from understudy.lectures.online import OnlineConstruction
+from understudy.lectures.online_terms import practical_terms
 from understudy.mechanism.gap import Guess, WorstGuess
 from understudy.mechanism.look import released
 from understudy.mechanism.worst_query import QueryClass, WorstQuery

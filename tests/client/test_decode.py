@@ -85,6 +85,7 @@ def test_an_answer_of_a_session_is_the_same_with_its_population_errors(project, 
     found = received(project, told, answer, question)
     check_same(answer, found)
     assert found.population_beta == answer.population_beta
+    assert found.population_theorem == answer.population_theorem
     if isinstance(answer, Answer):
         assert found.query.describe() == answer.query.describe()
         assert (found.value.shape, found.error.shape) == (answer.value.shape, answer.error.shape)

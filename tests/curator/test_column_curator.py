@@ -60,9 +60,9 @@ class Watched(ColumnReader):
         self.seen.append(self.ledger.spent.units)
         return super().numbers(readings, share)
 
-    def writings(self, column):
+    def writings(self, columns):
         self.seen.append(self.ledger.spent.units)
-        return super().writings(column)
+        return super().writings(columns)
 
 
 @pytest.fixture
@@ -216,8 +216,9 @@ def test_one_person_moves_the_people_of_few_keys_by_one(rows, more, keys_each):
 def test_each_text_is_written_in_one_way(text, writing, tmp_path: Path):
     (tmp_path / "t.csv").write_text(f'a,b\n"{text}",x\n')
     reader = ColumnReader(open_source(SourceSpec("t.csv"), base=tmp_path))
-    counts = reader.writings("a")
+    counts, other = reader.writings(["a", "b"])
     assert counts.sum() == 1
+    assert other[WRITINGS.index("text")] == other.sum() == 1
     assert WRITINGS[int(counts.argmax())] == writing
 
 

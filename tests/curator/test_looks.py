@@ -12,8 +12,10 @@ import understudy as us
 from audit.mutants.looks import REPLACE, CostsNothing, Counts, DrawsLess, HalfThePrice, NamesNoEvent
 from audit.mutants.tables import ROWS, SETTING
 from understudy.curator.curator import Curator
+from understudy.curator.row_sums import SUMS
 from understudy.errors import ParameterError
 from understudy.mechanism.gap import Guess, NoisyGaps, WorstGuess
+from understudy.mechanism.gaussian import GaussianMechanism
 from understudy.mechanism.laplace import LaplaceMechanism
 from understudy.mechanism.look import Blocks, checked_event
 from understudy.mechanism.matrix.many_marginals import Centred, JointStrategy, StrategyPart
@@ -76,6 +78,31 @@ def test_a_look_is_charged_where_it_was_made_for_the_project_s_relation_and_else
     elif not alike:  # a joint price may be that of both: then nothing is wrong with it
         with pytest.raises(ParameterError, match="the event of the noise that it draws"):
             checked_event(look, project)
+
+
+@pytest.mark.parametrize("name", LOOKS)
+def test_looks_that_are_listed_as_sums_over_rows_are_sums_of_one_noise(name):
+    """Theorem T is applied to them by the beginning of their key: their values add up over tables, and their event
+    has the variance, or the scale, of the noise that is drawn. All others that have such an event are not sums, or
+    draw several noises under one event."""
+    look = LOOKS[name](REPLACE)
+    draw = np.random.default_rng(1)
+    tables = [[draw.integers(-9, 9, m.shape) for m in look.marginals] for _ in range(2)]
+    if len(look.marginals) == 2:  # two marginals of one table of three columns
+        tables = [[t.sum(1), t.sum(0)] for t in (draw.integers(-9, 9, (2, 3)) for _ in range(2))]
+    added = [one + other for one, other in zip(*tables, strict=True)]
+    drawn = getattr(look.mechanism, "mechanisms", (look.mechanism,))
+    one_noise = all(isinstance(one, LaplaceMechanism | GaussianMechanism) for one in drawn)
+    parts = look.event.events if isinstance(look.event, Together) else (unversioned(look.event),) * len(drawn)
+    told = [look.values(counts) for counts in (*tables, added)]
+    is_sum = len(told[0]) == len(told[1]) and bool((told[0] + told[1] == told[2]).all())
+    listed = SUMS.match(look.key) is not None
+    assert listed == (name in ("strategy", "residuals", "merged counts"))
+    assert listed == (is_sum and one_noise)
+    if listed:
+        for mechanism, event in zip(drawn, parts, strict=True):
+            field = "scale" if isinstance(mechanism, LaplaceMechanism) else "variance"
+            assert getattr(mechanism.event, field) == getattr(event, field)
 
 
 @pytest.mark.parametrize("rows_of_a_person", [1, 2])

@@ -19,9 +19,10 @@ from understudy.curator.curator import Curator
 from understudy.declaration.declaration import Declaration, Protect, SourceSpec
 from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain
-from understudy.lectures import online
+from understudy.lectures import online_terms
 from understudy.lectures.guess_and_check import CheckTerms, GuessAndCheck
-from understudy.lectures.online import OnlineConstruction, practical_terms
+from understudy.lectures.online import OnlineConstruction
+from understudy.lectures.online_terms import practical_terms
 from understudy.lectures.truncation import Truncation
 from understudy.ledger.memory import MemoryLedger
 from understudy.noise.samplers import SeededNoise
@@ -91,8 +92,8 @@ def test_all_answers_of_an_online_construction_hold_together(delta):
 
 def test_comparisons_that_are_too_noisy_are_noticed(monkeypatch):
     """The slack is many times the noise of one comparison, and a wrong one matters far from the threshold only."""
-    calibrated = online.calibrated_slack
-    monkeypatch.setattr(online, "calibrated_slack", lambda *args, **kwargs: calibrated(*args, **kwargs) // 30)
+    shared = online_terms.shared_slack
+    monkeypatch.setattr(online_terms, "shared_slack", lambda *args, **kwargs: shared(*args, **kwargs) // 30)
     missed = sum(ratio > 1 for ratio in online_ratios(0.0))
     with pytest.raises(AssertionError, match="failures"):
         assert_at_most(missed, RUNS, BETA)

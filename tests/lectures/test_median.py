@@ -19,7 +19,7 @@ from understudy.errors import HandleClosedError, ParameterError, TooLargeError
 from understudy.lectures import median as module
 from understudy.lectures.guessers import MedianGuess, SampledMedianGuess
 from understudy.lectures.median import MedianMechanism, median_update, private_median, smallest_eta
-from understudy.lectures.online import theorem_terms
+from understudy.lectures.online_terms import theorem_terms
 from understudy.ledger.memory import MemoryLedger
 from understudy.noise.samplers import SeededNoise
 from understudy.privacy.budget import Budget

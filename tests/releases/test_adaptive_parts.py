@@ -26,10 +26,12 @@ from understudy.query.merging import Merging, rare_together, simplex
 from understudy.query.workload import Workload
 from understudy.releases.adaptive.pick import Candidates, NoiseForecast, RoundSituation, pick
 from understudy.releases.adaptive.rows import AdaptiveStandIn
-from understudy.releases.adaptive.rule import rule_for, told
+from understudy.releases.adaptive.rule import limits_of, numbers_swept, rule_for, told
 from understudy.releases.adaptive.shrink import shrunk
+from understudy.releases.agreement import agreeing_rows
 from understudy.releases.evidence import Interval, ProvedIntervals
 from understudy.releases.residual.tables import ResidualTables
+from understudy.releases.run import MarginalAnswer
 from understudy.standin.graphical.model import fit
 from understudy.standin.measurement import Measurement
 
@@ -289,11 +291,12 @@ def test_rows_agree_with_measurements_outside_of_the_tree():
                 total=1200)  # fmt: skip
     seen = np.array([[180.0, 60, 60], [20, 140, 140]] * 2)
     standin = AdaptiveStandIn(Merging.none(DOMAIN), model, (Measurement(("a", "b"), seen, 0.1),))
-    drawn = standin.sample_codes(6000, rng=np.random.default_rng(1))
-    counts = np.bincount(drawn["a"] * 3 + drawn["b"], minlength=12).reshape(4, 3) / 5
     told = standin.project(("a", "b")) * 1200
+    answer = MarginalAnswer(("a", "b"), told, np.full(told.shape, 5.0), "measured")
+    drawn = agreeing_rows(standin, [answer], 6000, np.random.default_rng(1))
+    counts = np.bincount(drawn["a"] * 3 + drawn["b"], minlength=12).reshape(4, 3) / 5
     assert 0.5 * np.abs(told - seen).sum() / 1200 < 0.08
-    assert 0.5 * np.abs(counts - told).sum() / 1200 < 0.02
+    assert 0.5 * np.abs(counts - told).sum() / 1200 < 0.001
     independent = np.full((4, 3), 100.0)
     assert np.abs(counts - seen).sum() < 0.2 * np.abs(independent - seen).sum()
 
@@ -394,3 +397,32 @@ def test_noise_and_price_of_a_measurement_agree():
     mechanism = GaussianMechanism(rho=Fraction(1, 10), l2_squared=2)
     look = MergedMarginals(MERGING, (PAIR,), (TENTH,), REPLACE)
     assert look.mechanism.mechanisms[0] == mechanism
+
+
+SIXTEEN = Domain(tuple(Bins.integers(f"a{i}", 0, 16 + i % 2) for i in range(16)))
+
+
+def test_a_sweep_is_cut_off_by_time_and_memory_and_by_no_constant():
+    """16 attributes of 17 and 18 values: 560 triples of 3,000,000 cells, which a million people fill quietly."""
+    workload = Workload.all_marginals(SIXTEEN, 3)
+
+    def order(**limits):
+        rule = rule_for(SIXTEEN, workload, precision=0.03, rows=1e6, **limits)
+        return rule.guard_order if rule.guard else None
+
+    assert numbers_swept(SIXTEEN, workload.cliques) > 2**22
+    assert order() == 0  # the workload
+    assert order(seconds=0.5) == 2  # pairs
+    assert order(memory=40 * workload.queries + 10**7) == 2
+    assert order(memory=40 * workload.queries + 10**9) == 0
+
+
+def test_more_time_makes_a_larger_tree_and_less_memory_a_smaller_one():
+    workload = Workload.all_marginals(FIVE, 3)
+    usual = limits_of(workload, None, None)
+    assert usual.cells == 200_000
+    assert limits_of(workload, None, 20.0).cells == 10**6
+    assert limits_of(workload, None, 20.0).swept == 5 * usual.swept
+    tight = limits_of(workload, 40 * workload.queries + 4 * 10**6, 20.0)
+    assert tight.cells == 2 * 10**6 // 400
+    assert tight.swept < usual.swept

@@ -15,7 +15,8 @@ from understudy.curator.curator import Curator
 from understudy.declaration.declaration import Declaration, SourceSpec
 from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain
-from understudy.lectures.online import OnlineConstruction, practical_terms
+from understudy.lectures.online import OnlineConstruction
+from understudy.lectures.online_terms import practical_terms
 from understudy.ledger.memory import MemoryLedger
 from understudy.noise.samplers import SeededNoise
 from understudy.privacy.budget import Budget

@@ -136,7 +136,7 @@ def test_what_the_command_tells_is_what_the_folder_holds(folder, run):
     (folder / "understudy.yml").write_text(
         tiny_release.DECLARATION.replace("{epsilon: 2}", "{epsilon: 2, delta: 1e-6}")
     )
-    options = ("--method", "residual", "--workload", "2-way", "--epsilon", "0.1")
+    options = ("--method", "residual", "--workload", "2-way", "--epsilon", "0.02")
     done = run("--out", "out", *options, "--rows", "10", cwd=folder)
     held = parquet.read_metadata(folder / "out" / "answers.parquet").num_rows
     made = Release.load(folder / "out")
@@ -145,7 +145,7 @@ def test_what_the_command_tells_is_what_the_folder_holds(folder, run):
     assert held == made.answered_cells > workload
     assert f"{held} answers of which {workload} in 10 marginals" in done.stdout
     assert f"and {held - workload} in {len(made.also)} marginals beside the workload" in done.stdout
-    # Six hundred people at this price are mostly noise: the command says it before and after.
+    # Six hundred people at a fiftieth of one epsilon are mostly noise: the command says it before and after.
     assert (
         "Mostly noise. In 5 of 5 columns and 10 of 10 pairs most people are in cells whose error"
         in done.stderr

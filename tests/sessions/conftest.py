@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from understudy.sessions import allowance
+from understudy.sessions import allowance, policy, ski_rental
 
 
 @pytest.fixture
 def generous(monkeypatch):
-    """Without an allowance: histograms and classes are bought as soon as they are expected to pay off."""
+    """Without an allowance and without rent: histograms are bought at once, and classes as soon as they are
+    expected to pay off.
+    """
     monkeypatch.setattr(allowance, "FREE", 10**6)
+    monkeypatch.setattr(ski_rental, "FORECAST", 2.0)
+    monkeypatch.setattr(policy, "HISTOGRAM_RENT", 0.0)
+    monkeypatch.setattr(policy, "HISTOGRAM_COUNTS", 0.0)

@@ -27,9 +27,12 @@ from session_analysts import (
     WIDE,
     Heard,
     Interview,
+    attributes,
+    conjunction,
     curator,
     random_conjunction,
     random_group_by,
+    table_of,
 )
 from statistical import assert_at_most, assert_covers
 from understudy.domain.domain import Domain
@@ -39,6 +42,7 @@ from understudy.query.workload import marginals
 from understudy.sessions import product_class
 from understudy.sessions.calibrator import Calibrator
 from understudy.sessions.direct import DirectPurchase
+from understudy.sessions.looks import LookPurchase
 from understudy.sessions.session import Session
 from understudy.sessions.session import session as session_of
 from understudy.sessions.terms import conjunctions, ranges
@@ -50,11 +54,25 @@ BETA = 0.3
 SESSIONS = 500
 LONG = 10_000
 
+LARGE = table_of(attributes({"age": 12, "hours": 8}, {"sex": 3, "town": 6, "job": 4}), 40_000, 3)
+"""At α = 0.02 an answer is within 800 people: enough for counts to be bought in two looks."""
+
 Ask = Callable[[np.random.Generator, Domain], Marginal]
 
 
 def rectangles(draw: np.random.Generator, domain: Domain) -> Marginal:
     return random_conjunction(draw, domain, ("age", "hours"))
+
+
+def rare(draw: np.random.Generator, domain: Domain) -> Marginal:
+    """Conditions on two or three attributes, each on few of its cells."""
+    names = [str(n) for n in draw.choice(domain.names, draw.integers(2, 4), replace=False)]
+    sides = {}
+    for name in names:
+        size = domain[name].size
+        start = int(draw.integers(size))
+        sides[name] = (np.arange(size) >= start) & (np.arange(size) <= start + draw.integers(2))
+    return conjunction(domain, sides)
 
 
 def pairs(draw: np.random.Generator, domain: Domain) -> Marginal:
@@ -163,6 +181,16 @@ KINDS = {
         ask=anything,
         terms={"classes": [ranges("age", "hours"), conjunctions("sex", "town"), marginals(2)]},
         buys=("grids", "marginals", "fresh"),
+    ),
+    # Rare conjunctions of a large table: many are told by a first look, the others by both.
+    "two looks": Kind(
+        0,
+        mutant=(0.6, 0.85),
+        count=30,
+        ask=rare,
+        truth=LARGE,
+        terms={"alpha": 0.02, "queries": 30},
+        buys=("look",),
     ),
     "private rows": Kind(
         10, mutant=(0.5, 0.75), declared={"neighbours": Neighbours.ADD_REMOVE}, buys=("rows", "fresh")
@@ -299,6 +327,13 @@ def _a_share_for_each_member(patch):
     patch.setattr(product_class, "band", lambda product, share: norm.isf(share / 2) * product.norm(2))
 
 
+def _weights_after_the_draws(patch):
+    """Both looks are seen before they are weighed: the larger of the two counts gets all of the weight."""
+    patch.setattr(
+        LookPurchase, "_together", lambda look, calibrator, first, second: np.maximum(first, second)
+    )
+
+
 def _narrower_classes(patch):
     band: Any = product_class.band
     patch.setattr(product_class, "band", lambda *args: 0.85 * band(*args))
@@ -319,6 +354,7 @@ MUTANTS = [
     ("direct", _a_share_for_each_question, 18),
     ("ranges announced", _a_share_for_each_member, 40),
     ("ranges announced", _narrower_classes, 120),
+    pytest.param("two looks", _weights_after_the_draws, SESSIONS, marks=MORE),
     pytest.param("conjunctions announced", _narrower_classes, SESSIONS, marks=MORE),
     pytest.param("direct", _narrower_answers, SESSIONS, marks=MORE),
     pytest.param("pure epsilon", _a_share_for_each_question, 24, marks=MORE),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from math import inf
 from typing import Any
@@ -21,11 +21,13 @@ from understudy.query.box import Box, Grid
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.sessions import histogram, marginals_class, product_class
+from understudy.sessions.answer_memory import identity
 from understudy.sessions.calibrator import Calibrator
 from understudy.sessions.direct import DirectPurchase
 from understudy.sessions.families import band, product_of
 from understudy.sessions.histogram import HistogramPurchase, RowCountPurchase
 from understudy.sessions.knowledge import Knowledge
+from understudy.sessions.looks import FirstLook, LookPurchase
 from understudy.sessions.marginals_class import MarginalsPurchase
 from understudy.sessions.product_class import ProductPurchase, ReleasedProduct
 from understudy.sessions.purchase import Purchase, PurchaseRequest
@@ -74,9 +76,25 @@ def furthest(calibrator: Calibrator, plan: Plan, request: str) -> float:
         return part_of(*(known.interval(box) or (0.0, 0.0)), WIDE.sums(Marginal.of(where)))
     if isinstance(purchase, MarginalsPurchase):
         return worst_cell(knowledge, purchase.order)
+    if isinstance(purchase, LookPurchase):
+        return max(after_looks(calibrator, knowledge, purchase, request))
     assert result.answer is not None
     value, error = result.answer.value, result.answer.error
     return part_of(value - error, value + error, WIDE.exact(result.answer.query))
+
+
+def after_looks(
+    calibrator: Calibrator, knowledge: Knowledge, first: LookPurchase, request: str
+) -> Iterator[float]:
+    """How far off what is known is after the first look, and, by itself, after both."""
+    box = Box.of(first.marginal.where)
+    assert box is not None
+    yield part_of(*knowledge.interval(box), WIDE.exact(first.marginal))
+    alone = nothing_known(calibrator)
+    seen = knowledge.released[-1].counts
+    alone.first_looks[identity(first.marginal)] = FirstLook(first, seen)
+    first.next.make(calibrator, alone, PurchaseRequest(f"{request} again", ""))
+    yield part_of(*alone.interval(box), WIDE.exact(first.marginal))
 
 
 def part_of(low: Any, high: Any, true: Any) -> float:
@@ -128,6 +146,14 @@ def fresh(marginal: Marginal) -> Plan:
     return lambda calibrator, knowledge: DirectPurchase.of(calibrator, knowledge, marginal, SHARE)
 
 
+def in_two_looks(marginal: Marginal, part: float) -> Plan:
+    def plan(calibrator: Calibrator, knowledge: Knowledge) -> Purchase:
+        direct = DirectPurchase.of(calibrator, knowledge, marginal, SHARE)
+        return LookPurchase.split(calibrator, direct, part)
+
+    return plan
+
+
 RANGES: dict[str, Any] = {"sex": np.array([True, False, True])}
 HALF = conjunction(DOMAIN, {"age": np.arange(12) < 4, "town": np.arange(6) < 3})
 WEIGHTED = Marginal.of(LinearQuery.table(DOMAIN, ("town",), np.linspace(0, 1, 6)))
@@ -155,6 +181,8 @@ CASES: dict[str, tuple[dict, Plan]] = {
     "fresh GROUP BY, Laplace": (LAPLACE, fresh(Marginal(DOMAIN, ("age", "town")))),
     "fresh count": (GAUSSIAN, fresh(HALF)),
     "fresh count, Laplace, private rows": (LAPLACE | PRIVATE, fresh(HALF)),
+    "two looks": (GAUSSIAN, in_two_looks(HALF, 0.5)),
+    "two looks, private rows": (PRIVATE, in_two_looks(HALF, 0.35)),
     "fresh weights": (GAUSSIAN, fresh(WEIGHTED)),
     "number of rows": (PRIVATE, lambda calibrator, knowledge: RowCountPurchase.of(calibrator, SHARE)),
 }
@@ -162,7 +190,9 @@ CASES: dict[str, tuple[dict, Plan]] = {
 
 def mutant_of(case: str) -> float:
     """Bands so many times as wide are noticed. Noise varies most if of one value, or with the tails of Laplace."""
-    varies = "Laplace" in case or case in ("fresh count", "fresh weights", "number of rows")
+    varies = (
+        "Laplace" in case or "two looks" in case or case in ("fresh count", "fresh weights", "number of rows")
+    )
     return (0.7 if AUDIT else 0.45) if varies else (0.8 if AUDIT else 0.65)
 
 
@@ -206,6 +236,18 @@ def _single_cells(patch):
     patch.setattr(marginals_class, "ndtri", lambda share: ndtri(SHARE / 2))
 
 
+def _weights_after_the_draws(patch):
+    """Both looks are seen before they are weighed: the larger count gets all of the weight."""
+    patch.setattr(
+        LookPurchase, "_together", lambda look, calibrator, first, second: np.maximum(first, second)
+    )
+
+
+def _one_band_for_two_looks(patch):
+    """The noise of a first look, with the band that only both looks together have."""
+    patch.setattr(LookPurchase, "_width", lambda look, calibrator: float(calibrator.width))
+
+
 MORE = pytest.mark.slow("more mutants of the same kind")
 
 MUTANTS = [
@@ -217,6 +259,8 @@ MUTANTS = [
     pytest.param("histogram, ranges, Laplace", _narrower_histograms, 900, marks=MORE),
     pytest.param("histogram, subsets", _narrower_histograms, 900, marks=MORE),
     pytest.param("marginals(2)", _narrower_cells, 160, marks=MORE),
+    pytest.param("two looks", _weights_after_the_draws, 1500, marks=MORE),
+    pytest.param("two looks", _one_band_for_two_looks, 1500, marks=MORE),
     pytest.param("fresh GROUP BY, Laplace", _cheaper_counts, 900, marks=MORE),
 ]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
+from fractions import Fraction
 from math import isclose
 
 import numpy as np
@@ -16,6 +17,7 @@ import understudy as us
 from counted import Rows, curator_of
 from session_table import DOMAIN, ROWS, conjunction, curator
 from understudy.cli.app import app
+from understudy.curator.curator import Candidate
 from understudy.declaration.declaration import Declaration, Protect, SourceSpec
 from understudy.domain.attribute import Categories
 from understudy.domain.bins import Bins
@@ -33,9 +35,10 @@ from understudy.privacy.budget import Budget
 from understudy.privacy.relation import Neighbours
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
-from understudy.sessions.population import BETA, population
+from understudy.sessions.population import BETA, TILTING, TRANSFER, by_transfer
 from understudy.sessions.terms import Terms
 from understudy.theory.cvar import cvar_V_zcdp
+from understudy.theory.tilting import tilting_t, transfer_log_bound, transfer_order
 from understudy.theory.transfer import pure_dp_width
 from understudy_demo import town
 
@@ -128,19 +131,90 @@ def test_a_huge_clique_is_refused_before_it_is_allocated():
 # ---- the population
 
 
-def test_the_population_error_is_that_of_the_theorem_under_its_conditions():
+def _t(session, rho: float, most: float) -> float:
+    """The t of Theorem T for prices that add up to rho, of the order that is best for `most`."""
+    order = transfer_order(session.rows, BETA, most)
+    return tilting_t(session.rows, BETA, order, transfer_log_bound(session.rows, order, rho))
+
+
+def test_the_population_error_is_that_of_theorem_t_where_all_debits_are_sums():
+    """By what was spent up to each answer; the session's beta is added to the theorem's own, and may be any."""
+    session = us.session(curator(epsilon=0.5), alpha=0.05, beta=0.1, queries=50)
+    cap = session.curator.ledger.budget.cap.amount
+    assert session.population.half_width == pytest.approx(0.05 + _t(session, 0, cap))
+    counted, shared = session.ask("count age < 4"), session.ask("share age < 4 and sex = F")
+    spent = session.curator.row_sums.now().rho
+    assert 0 < session.curator.ledger.spent.amount <= spent * (1 + 1e-9)
+    half = 0.05 + _t(session, spent, cap)
+    assert session.population.half_width == pytest.approx(half)
+    assert 0.05 * ROWS < counted.population_error <= half * ROWS
+    assert shared.population_error == pytest.approx(half)
+    assert counted.population_beta == shared.population_beta == BETA + 0.1
+    told = shared.as_dict()
+    assert (told["population_error"], told["population_beta"]) == (pytest.approx(half), BETA + 0.1)
+    assert told["population_theorem"] == TILTING
+    assert "not peer reviewed" in TILTING
+    plain = session.population.as_dict()
+    assert plain["theorem"] == TILTING
+    assert any("noise on sums over the same rows" in line for line in plain["assumptions"])
+    assert "independent_check" not in plain  # the transfer needs a smaller beta
+    assert (
+        session.ask("count age < 4").population_error == counted.population_error
+    )  # the claim that was made
+
+
+def test_population_errors_at_the_cap_are_the_pinned_ones():
+    """0.1415 beyond alpha at ρ = 0.02 and 100,000 rows, where the CVaR transfer gives 0.3006."""
+    order = transfer_order(10**5, BETA, 0.02)
+    assert tilting_t(10**5, BETA, order, transfer_log_bound(10**5, order, 0.02)) == pytest.approx(
+        0.141527, abs=6e-7
+    )
+    assert cvar_V_zcdp(0.02, BETA) == pytest.approx(0.300578, abs=6e-7)
+
+
+def test_another_kind_of_look_ends_theorem_t_and_the_transfer_takes_over():
     small = {"epsilon": 0.5, "delta": 1e-6}
-    session = us.session(curator(**small), alpha=0.05, beta=0.0005, queries=50)
-    half = 0.05 + 0.0005 / BETA + cvar_V_zcdp(session.curator.ledger.budget.cap.amount, BETA)
+    one = curator(**small)
+    session = us.session(one, alpha=0.05, beta=0.0005, queries=50)
+    wide = us.session(one, alpha=0.05, beta=0.01, queries=50)
+    half = 0.05 + 0.0005 / BETA + cvar_V_zcdp(one.ledger.budget.cap.amount, BETA)
+    assert session.population.as_dict()["independent_check"] == pytest.approx(half)
+    before = session.ask("count age < 4")
+    assert before.population_theorem == TILTING
+    assert before.population_error < half * ROWS
+    one.choose([Candidate(conjunction(age=np.arange(10) < 3).where, Fraction(9))], epsilon=0.01)
+    counted, shared = session.ask("count age < 5"), session.ask("share age < 5")
     assert isclose(session.population.half_width, half)
-    counted, shared = session.ask("count age < 4"), session.ask("share age < 4")
     assert counted.population_error == pytest.approx(half * ROWS)
     assert shared.population_error == pytest.approx(half)
     assert counted.population_beta == shared.population_beta == BETA
-    told = shared.as_dict()
-    assert (told["population_error"], told["population_beta"]) == (pytest.approx(half), BETA)
+    assert counted.population_theorem == shared.population_theorem == TRANSFER
+    assert session.population.check is None
+    assert session.ask("count age < 4").population_theorem == TILTING
+    assert wide.ask("count age < 5").population_error is None
+    assert "Selection" in wide.population.reason or "more than sums" in wide.population.reason
+
+
+def test_a_statement_of_both_theorems_fails_with_the_sum_of_their_probabilities():
+    one = curator(epsilon=0.5)
+    session = us.session(one, alpha=0.05, beta=0.0005, queries=50)
+    session.ask("count by sex")
+    one.choose([Candidate(conjunction(age=np.arange(10) < 3).where, Fraction(9))], epsilon=0.01)
+    session.ask("count age < 5 by sex")
+    answer = session.ask("SELECT sex, count(*), count(*) FILTER (WHERE age < 5) FROM t GROUP BY sex")
+    assert answer.population_beta == pytest.approx(2 * BETA + 0.0005)
+    assert answer.population_theorem == f"{TILTING}; {TRANSFER}"
+    assert answer.as_dict()["population_theorem"] == answer.population_theorem
+
+
+def test_the_population_error_under_pure_privacy():
     pure = us.session(curator(epsilon=0.5, delta=0.0), alpha=0.2, beta=0.0005, queries=5)
-    assert isclose(pure.population.half_width, 0.2 + 0.01 + pure_dp_width(0.5))
+    assert pure.population.check == pytest.approx(0.2 + 0.01 + pure_dp_width(0.5))
+    pure.ask("count age < 4")
+    rho = pure.curator.row_sums.now().rho
+    spent = pure.curator.ledger.spent.amount
+    assert 0 < rho <= spent**2 / 4 * (1 + 1e-9)  # a sum of squares, over four
+    assert pure.population.half_width == pytest.approx(0.2 + _t(pure, rho, 0.25 / 4))
 
 
 @pytest.mark.parametrize("most", [9000, None])
@@ -149,6 +223,7 @@ def test_bunsteinke16_proposition_1_9_a_replaced_row_is_one_removed_and_one_adde
     rows = {"neighbours": Neighbours.ADD_REMOVE, "rows_at_least": 3000, "rows_at_most": most}
     one = curator(epsilon=0.4, **rows)
     session = us.session(one, alpha=0.2, beta=0.0005, queries=5)
+    one.choose([Candidate(conjunction(age=np.arange(10) < 3).where, Fraction(9))], epsilon=0.001)
     drift = 0.01 + cvar_V_zcdp(4 * one.ledger.budget.cap.amount, BETA)
     beta = BETA + 0.0005  # what was learnt of n may be wrong too
     counted, shared = session.ask("count age < 4"), session.ask("share age < 4")
@@ -159,8 +234,23 @@ def test_bunsteinke16_proposition_1_9_a_replaced_row_is_one_removed_and_one_adde
     assert shared.error <= (600 + 600 // 8) / 3000
     assert counted.population_beta == shared.population_beta == pytest.approx(beta)
     pure = curator(epsilon=0.2, delta=0.0, **rows)
-    certified = population(pure, Terms.of(alpha=0.1, beta=0.0005, queries=5))
+    certified = by_transfer(pure, Terms.of(alpha=0.1, beta=0.0005, queries=5))
     assert certified.half_width == pytest.approx(0.1 + 0.01 + pure_dp_width(0.4))
+
+
+def test_theorem_t_where_the_number_of_rows_is_private():
+    """Prices count twice, t is that of the least number of rows, and counts are of at most the largest."""
+    rows = {"neighbours": Neighbours.ADD_REMOVE, "rows_at_least": 3000, "rows_at_most": 9000}
+    one = curator(epsilon=0.4, **rows)
+    session = us.session(one, alpha=0.2, beta=0.05, queries=5)
+    counted, shared = session.ask("count age < 4"), session.ask("share age < 4")
+    spent, total = one.row_sums.now().rho, session._known.knowledge.total
+    assert spent >= 2 * one.ledger.spent.amount
+    drift = _t(session, spent, 2 * one.ledger.budget.cap.amount)
+    assert counted.population_error == pytest.approx(600 + total[1] * drift)
+    assert shared.population_error == pytest.approx((600 + 600 // 8) / 3000 + drift)
+    assert counted.population_beta == shared.population_beta == BETA + 0.05
+    assert counted.population_theorem == shared.population_theorem == TILTING
 
 
 def test_a_number_of_rows_that_is_too_dear_leaves_counts_alone():
@@ -211,6 +301,27 @@ def test_the_population_error_covers_the_population():
         answer = session.ask(query)
         if answer.source != "uncertified":
             failed += abs(answer.value / 3000 - cells[worst].sum()) > answer.population_error / 3000
+    assert failed == 0
+
+
+def test_an_analyst_who_adds_up_lucky_cells_stays_within_theorem_t():
+    """Cells that came out large, asked for together: further from the population than alpha, within alpha + t."""
+    cells, rows, runs = 64, 20_000, 6
+    domain = Domain((Bins.integers("cell", 0, cells - 1),))
+    further = failed = 0
+    for seed in range(runs):
+        drawn = np.random.default_rng(seed).integers(0, cells, rows)
+        one = curator_of(Rows(domain, drawn[None, :]), epsilon=8, delta=1e-6, seed=seed)
+        session = us.session(one, alpha=0.004, beta=0.05, queries=70, mechanism="direct")
+        told = [session.ask(f"count cell = {cell}") for cell in range(cells)]
+        lucky = np.array([float(answer.value) for answer in told]) > rows / cells
+        answer = session.ask(LinearQuery.conjunction(domain, {"cell": lucky.astype(float)}))
+        assert answer.population_theorem == TILTING
+        truth = rows * lucky.mean()
+        further += abs(float(answer.value) - truth) > 0.004 * rows
+        failed += any(abs(float(a.value) - rows / cells) > a.population_error for a in told)
+        failed += abs(float(answer.value) - truth) > answer.population_error
+    assert further >= runs - 2  # alpha alone is no claim about the population
     assert failed == 0
 
 
@@ -304,14 +415,21 @@ def test_without_its_conditions_there_is_no_population_error():
         (PRIVATE_ROWS | {"epsilon": 500}, 0.0005),
         ({"epsilon": 0.5, "protect": Protect.VALIDITY}, 0.0005),
     ):
-        found = population(curator(**declared), Terms.of(alpha=0.05, beta=beta, queries=50))
+        found = by_transfer(curator(**declared), Terms.of(alpha=0.05, beta=beta, queries=50))
         assert found.half_width is None
         assert found.beta is None
         assert found.of_counts(counted, 10, 100) is None
         assert found.reason
-    assert population(curator(epsilon=0.5), terms).half_width is not None
-    answer = us.session(curator(), alpha=0.02, queries=10).ask("count age < 4")
-    assert (answer.population_error, answer.population_beta) == (None, None)
+    assert by_transfer(curator(epsilon=0.5), terms).half_width is not None
+    exact = us.session(curator(protect=Protect.VALIDITY), alpha=0.02, queries=10)
+    assert "exact values" in exact.population.reason
+    answer = exact.ask("count age < 4")
+    assert (answer.population_error, answer.population_beta, answer.population_theorem) == (None, None, None)
+    narrow = us.session(curator(), alpha=0.001, beta=1e-9, queries=10)
+    assert narrow.population.half_width < 0.1
+    for _ in range(2):  # by now so much was spent that nothing is known of the population
+        narrow.curator.measure(conjunction(age=np.arange(10) < 5), rho=Fraction(1, 10))
+    assert "so much is spent" in narrow.population.reason
     with pytest.raises(ParameterError, match="comes with"):
         replace(answer, population_beta=0.05)
 
@@ -396,14 +514,17 @@ def test_the_terminal_shows_the_error_against_the_population(tmp_path, monkeypat
     common = ["ask", "--session", "s", "--alpha", "0.1", "--beta", "0.0005", "--queries", "5"]
     runner = CliRunner()
     shown = runner.invoke(app, [*common, "count smoker = true", "share smoker = true"]).output
-    assert "people of what the population behind the table has, with probability 0.95" in shown
-    assert "of the rows of what the population behind the table has, with probability 0.95" in shown
+    assert "people of what the population behind the table has, with probability 0.9495" in shown
+    assert "of the rows of what the population behind the table has, with probability 0.9495" in shown
     told = json.loads(runner.invoke(app, [*common, "--json", "count smoker = true"]).stdout)["answers"][0]
-    assert told["population_beta"] == 0.05
+    assert told["population_beta"] == 0.0505
+    assert told["population_theorem"] == TILTING
     assert told["population_error"] > told["error"]
     shown = runner.invoke(app, [*common, "SELECT smoker, count(*) AS n FROM town GROUP BY smoker"]).output
-    assert re.search(r"within [\d,.e+]+ \(n\) of what the population behind the table has, .* 0\.95", shown)
+    assert re.search(
+        r"within [\d,.e+]+ \(n\) of what the population behind the table has, .* 0\.9495, by Theorem T", shown
+    )
     told = json.loads(runner.invoke(app, [*common, "--json", "SELECT count(*) FROM town"]).stdout)["answers"][
         0
     ]
-    assert (told["population_error"], told["population_beta"]) == ([[0.0]], 0.05)
+    assert (told["population_error"], told["population_beta"]) == ([[0.0]], 0.0505)

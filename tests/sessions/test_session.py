@@ -111,7 +111,9 @@ def test_answers_name_their_source_and_free_ones_cost_nothing():
         found[answer.source] += 1
         assert answer.cost.units == paid <= quoted
         bought = [json.loads(plan)["kind"] for plan in one.ledger.steps(session._buyer.journal.debit)[step:]]
-        if "histogram" not in bought:
+        if bought[-2:] == ["look", "look"]:
+            assert quoted - paid <= 1 or "histogram" in bought  # two prices that were rounded up
+        elif not {"histogram", "look"} & set(bought):
             assert paid == quoted
         assert (paid == 0) or answer.source == "measured"
         again = session.ask_marginal(question)
@@ -321,7 +323,8 @@ def test_what_contradicts_itself_is_bought_afresh_with_its_own_error():
     assert session.contradicted
     assert answer.source == "measured"
     assert "contradicts itself" in session._repr_html_()
-    assert abs(answer.value - one._truth.sums(question)) <= answer.error == session.width
+    assert abs(answer.value - one._truth.sums(question)) <= answer.error <= session.width
+    assert answer.error > 0.99 * session.width
     assert (session.ask_marginal(question).value == answer.value).all()
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import datetime as dt
+import gzip
 import json
+import random
 from fractions import Fraction
 from pathlib import Path
 
@@ -226,6 +228,44 @@ def test_what_cannot_be_started_is_said_and_nothing_is_spent(text, word, tmp_pat
         started(data, tmp_path / "understudy.yml", epsilon=1)
     assert not (tmp_path / "understudy.yml").exists()
     assert not list(tmp_path.glob("*.ledger*"))
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "word"),
+    [
+        ("t.csv", "a,b\n1,2\n".encode("utf-16"), "utf-16, whose mark it begins with"),
+        ("t.csv", "ä,b\n1,2\n".encode("latin-1"), "cp1252, latin-1"),
+        ("t.csv", b"a,,c\n1,2,3\n", "no name for column 2 of 3"),
+        ("t.csv", b'a,b\n1,"2\n3,4\n', "quotation mark that is never closed"),
+        ("t.csv.gz", b"a,b\n1,2\n", "cannot be unpacked"),
+        (
+            "t.csv.gz",
+            gzip.compress(random.Random(1).randbytes(9_000).hex().encode())[:4_000],
+            "cannot be unpacked",
+        ),
+        ("t.parquet", b"a,b\n1,2\n", "as a file of Parquet"),
+        ("t.xlsx", b"PK", "ending says nothing known"),
+        ("t.csv", None, "is a folder"),
+        ("t.parquet", None, "is a folder"),
+    ],
+)
+def test_files_that_are_something_else_are_named_and_nothing_is_spent(name, data, word, tmp_path):
+    if data is None:
+        (tmp_path / name).mkdir()
+    else:
+        (tmp_path / name).write_bytes(data)
+    with pytest.raises((SourceError, RefusedError), match=word):
+        started(tmp_path / name, tmp_path / "understudy.yml", epsilon=1)
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+def test_a_packed_file_that_was_cut_off_is_named_and_nothing_is_spent(tmp_path):
+    lines = "".join(f"{i},{i * 7919 % 1009}\n" for i in range(20_000))
+    data = tmp_path / "t.csv.gz"
+    data.write_bytes(gzip.compress(f"a,b\n{lines}".encode())[:-5_000])
+    with pytest.raises(SourceError, match="cut off"):
+        started(data, tmp_path / "understudy.yml")
+    assert [path.name for path in tmp_path.iterdir()] == ["t.csv.gz"]
 
 
 def test_a_file_that_is_there_is_not_replaced_and_nothing_is_spent(messy, tmp_path):

@@ -11,7 +11,8 @@ from scipy import stats
 
 from statistical import assert_does_not_follow, assert_follows
 from understudy.noise.samplers import SeededNoise
-from understudy.validity.modes import Heard, SealedLook, Thresholdout
+from understudy.validity.modes import Heard, SealedLook
+from understudy.validity.thresholdout import Thresholdout
 from understudy_textbook.compression import compression_width
 from understudy_textbook.thresholdout import thresholdout_params, thresholdout_rows
 

@@ -10,7 +10,8 @@ import pytest
 from scipy import stats
 
 from understudy.theory.guess_and_check import gnc_best_case, gnc_rrsstw_beta_i, gnc_rrsstw_holdout_tol
-from understudy.theory.rogers20 import _information
+from understudy.theory.rogers20 import information_term
+from understudy_textbook.rogers20 import rz_cvar_width, rz_width
 
 B = 0.05
 
@@ -60,7 +61,7 @@ def test_rrsstw20_theorem_2_1_squares_of_means_are_subgaussian(n, chance, share)
 @pytest.mark.parametrize("x", [1e-6, 0.1, 2.0, 50.0, 1e4])
 def test_rrsstw20_theorem_2_1_the_best_l(x):
     grid = 1 / (1 + np.exp(-np.linspace(-20, 20, 200_001)))
-    assert _information(x) == pytest.approx(float(np.min((x - np.log1p(-grid)) / grid)), rel=1e-6)
+    assert information_term(x) == pytest.approx(float(np.min((x - np.log1p(-grid)) / grid)), rel=1e-6)
 
 
 @pytest.mark.parametrize("k", [1, 100, 10**5])
@@ -118,3 +119,10 @@ def test_rrsstw20_best_case_is_the_share_of_the_last_query(n, k):
     share = B * (6 / pi**2) ** 2 / k**2
     width = gnc_best_case(n, k, B)
     assert 2 * exp(-2 * (n // 2) * width**2) == pytest.approx(share, rel=1e-9)
+
+
+def test_one_beta_for_noise_and_information_is_narrower_than_a_union():
+    assert rz_cvar_width(10**5, 10**4, B) == pytest.approx(0.147892, abs=1e-6)
+    for n, k in ((1000, 10), (10**4, 100), (10**6, 10**5)):
+        assert rz_cvar_width(n, k, B) < rz_width(n, k, B)
+    assert rz_cvar_width(10, 10**6, B) == 1

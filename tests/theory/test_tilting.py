@@ -12,6 +12,7 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from understudy.errors import ParameterError
+from understudy.theory.smoothing import LOG_FACTOR, SMOOTHING, normal_rho, smoothing_excess
 from understudy_textbook.cosine_noise import (
     cosine_capacity,
     cosine_excess,
@@ -28,7 +29,6 @@ from understudy_textbook.elementary import (
     pure_price,
     table_price,
 )
-from understudy_textbook.smoothing import LOG_FACTOR, SMOOTHING, normal_rho, smoothing_excess
 from understudy_textbook.tilting import (
     best_tilting_t,
     discrete_gaussian_log_bound,
@@ -285,6 +285,42 @@ def test_theorem_t_bounds_every_adaptive_pair_of_questions_with_bounded_noise(n,
         alphas = 1 + np.geomspace(0.05, 60, 40)
         bound = min(tilting_failure(n, level / n - 0.5, a, cosine_log_bound(n, a, R / n, 2)) for a in alphas)
         assert 0.1**n < happened <= bound * (1 + 1e-6)
+
+
+@pytest.mark.parametrize(("n", "alpha"), [(2, 2.5), (2, 6.0), (3, 6.0)])
+def test_theorem_t_bounds_noise_that_is_chosen_on_the_way_at_the_realised_sum(n, alpha):
+    """The second question and its noise are chosen by the first answer, so as to fail most often, and t goes by
+    what was spent on that path. One that counts nothing but β fails more often than it says."""
+    first, choices = 3.0, (0.4, 4.0)
+    asked, once, right = _fair_bits(n)
+    answers = np.linspace(-5 * first, n + 5 * first, 45)
+    finer = {sigma: np.linspace(-5 * sigma, n + 5 * sigma, 45) for sigma in choices}
+
+    def normal(z, sigma):
+        return norm.pdf(z / sigma) / sigma
+
+    def worst(t):
+        best = 0.0
+        for q in once:
+            prior = normal(answers[:, None] - q[None, :], first) / 2**n
+            value = np.zeros(len(answers))
+            for sigma, grid in finer.items():
+                fails = (right / n - 0.5 > t[sigma] + 1e-12).astype(float)
+                for second in asked:
+                    joint = prior[:, None, :] * normal(grid[:, None] - second[None, :], sigma)[None]
+                    found = (joint @ fails.T).max(axis=2).sum(axis=1) * (grid[1] - grid[0])
+                    value = np.maximum(value, found)
+            best = max(best, float(value.sum()) * (answers[1] - answers[0]))
+        return best
+
+    happened, cheated = [], []
+    for beta in (0.4, 0.6, 0.8):
+        spent = {s: n * alpha / 8 * (1 / first**2 + 1 / s**2) for s in choices}
+        happened.append(worst({s: tilting_t(n, beta, alpha, spent[s]) for s in choices}))
+        assert happened[-1] <= beta * (1 + 1e-6)
+        cheated.append(worst(dict.fromkeys(choices, tilting_t(n, beta, alpha, 0))) - beta)
+    assert max(happened) > 0.1
+    assert max(cheated) > 0.05
 
 
 @pytest.mark.parametrize("n", [1, 2, 4, 8, 16])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import inf
 
 import numpy as np
@@ -15,14 +14,14 @@ from understudy.noise.samplers import SeededNoise
 from understudy.theory.cosine_noise import cosine_width
 from understudy.theory.elementary import elementary_cosine_at, elementary_normal_at
 from understudy.theory.tilting import tilting_gauss_t, tilting_width_at
-from understudy.validity import transfer
+from understudy.validity import bounded, transfer
 from understudy.validity.bounded import Bounded
 from understudy.validity.certificate import TWICE_READ
 from understudy.validity.choice import automatic, mode_of
 from understudy.validity.holdout import Holdout
 from understudy.validity.lattice import rounding
 from understudy.validity.modes import Gaussian, Heard, SealedLook
-from understudy_audit.analysts.others import boosting
+from understudy_audit.analysts.others import blocks, boosting
 from understudy_audit.validity import play
 
 LABELS = np.random.default_rng(0).integers(0, 2, 2000)
@@ -171,30 +170,16 @@ def test_boosting_and_probing_by_blocks_stay_within_theorem_t(mode):
     runs, rows, queries = 40, 1000, 60
     attacked = mode_of(mode, rows, queries, 0.05, rejections=None)
     played = [play(boosting, attacked, queries, seed) for seed in range(runs)]
-    played += [play(_blocks, attacked, queries, seed) for seed in range(runs)]
+    played += [play(blocks, attacked, queries, seed) for seed in range(runs)]
     assert_at_most(sum(not one.covered for one in played), len(played), 0.05)
     short = attacked.certificate.width / 3
     assert sum(one.largest_error > short for one in played) > len(played) / 2
 
 
-def _blocks(game, queries, draw):
-    """Guesses each block of rows at random, keeps what scored better, and hands in what was learnt."""
-    truth = draw.integers(0, 2, game.mode.rows)
-    guess = draw.integers(0, 2, game.mode.rows)
-    blocks = np.array_split(draw.permutation(game.mode.rows), queries - 1)
-    best = game.ask(float((guess == truth).mean()), 0.5)
-    for block in blocks:
-        changed = guess.copy()
-        changed[block] = 1 - changed[block]
-        told = game.ask(float((changed == truth).mean()), 0.5)
-        if told is not None and best is not None and told > best:
-            guess, best = changed, told
-
-
-def test_a_width_that_is_too_narrow_is_seen_under_attack():
+def test_a_width_that_is_too_narrow_is_seen_under_attack(monkeypatch):
     """The power of the coverage tests; noise that is too small is seen in the law of what is told, above."""
     mode = Bounded(500, 200, 0.05)
-    mode.__dict__["_certificate"] = replace(mode.certificate, width=mode.r / 4)
+    monkeypatch.setattr(bounded, "width_of", lambda reach, t, rows: mode.r / 4)
     played = [play(boosting, mode, 200, seed) for seed in range(20)]
     with pytest.raises(AssertionError):
         assert_at_most(sum(not one.covered for one in played), 20, 0.05)

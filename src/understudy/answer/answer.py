@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, Protocol, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +37,37 @@ def weakest(sources: Iterable[str]) -> str:
     return min(sources, key=SOURCES.index, default="public")
 
 
+class HasPopulation(Protocol):
+    """What answers say of the population behind the table; nothing at all where no theorem does."""
+
+    @property
+    def population_error(self) -> object: ...
+
+    @property
+    def population_beta(self) -> float | None: ...
+
+    @property
+    def population_theorem(self) -> str | None: ...
+
+
+def check_population(answer: HasPopulation) -> None:
+    """Refuse, with a `ParameterError`, a population error without its probability, or the other way round."""
+    without = answer.population_error is None
+    if without != (answer.population_beta is None) or (without and answer.population_theorem is not None):
+        raise ParameterError("a population error comes with the probability that it fails, and only then")
+
+
+def on_population(answers: Iterable[HasPopulation]) -> tuple[float | None, str | None]:
+    """How probably one of several population errors fails, and the theorems that they rest on.
+
+    Errors of one theorem hold together but for its probability; those of two, but for the sum of both.
+    """
+    found = {answer.population_theorem: answer.population_beta for answer in answers}
+    betas = [beta for beta in found.values() if beta is not None]
+    named = [theorem for theorem in found if theorem is not None]
+    return (sum(betas) if betas else None), ("; ".join(named) or None)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Answer:
     """Numbers for the cells of a marginal, all within `error` of the table's with probability 1 - `beta`.
@@ -55,7 +86,9 @@ class Answer:
                       before in the session), or `uncertified` (nobody vouches for it)
     population_error  the half-width around `value` of what the population behind the table has, in the same unit
                       (a count is compared with as many people drawn from it); None where no theorem gives one
-    population_beta   the probability with which some population error of the session does not hold; None without
+    population_beta   the probability with which some population error of the session that rests on the same
+                      theorem does not hold; None without
+    population_theorem  the theorem that gives it, and whether it is peer reviewed; None without
     cut_bins          the certified ends of each interval, and the part of it that comes from bins, where the
                       condition cuts bins that a release knows as a whole only: rows are then taken to be spread
                       evenly in them, which nobody vouches for. None elsewhere
@@ -74,10 +107,10 @@ class Answer:
     population_beta: float | None = None
     unit: str = "people"
     cut_bins: CutBins | None = None
+    population_theorem: str | None = None
 
     def __post_init__(self) -> None:
-        if (self.population_error is None) != (self.population_beta is None):
-            raise ParameterError("a population error comes with the probability that it fails, and only then")
+        check_population(self)
         kept: dict[int, NDArray[np.float64]] = {}  # an array that is given twice is kept once
         for name in ("value", "error", "noisy", "population_error"):
             given = getattr(self, name)
@@ -161,6 +194,7 @@ class Answer:
             "source": self.source,
             "population_error": None if self.population_error is None else self.population_error.tolist(),
             "population_beta": self.population_beta,
+            "population_theorem": self.population_theorem,
             "unit": self.unit,
         }
         if self.cut_bins is not None:
@@ -192,7 +226,7 @@ class Answer:
         note += f" Source: {self.source}; charged: {self.cost.currency} {self.cost.amount:.4g}."
         if self.population_error is not None:
             reach = notebook.half_width(float(self.population_error.max(initial=0.0)))
-            note += f" Of the population behind the table: {reach}."
+            note += f" Of the population behind the table: {reach}, by {self.population_theorem}."
         found = notebook.table(
             [*by, self.measure, "error", ""], shown, numbers=(self.measure, "error"), total=self.query.size
         )

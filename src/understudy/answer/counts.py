@@ -6,6 +6,7 @@ marginals into `SourceCounts`, and `reader` turns `SourceCounts` into what the u
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import inf
 
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from understudy.answer.answer import Answer
 from understudy.answer.cut_bins import CutBins
 from understudy.privacy.cost import Cost
+from understudy.query.cell_noise import CellNoise
 
 Floats = NDArray[np.float64]
 
@@ -26,16 +28,22 @@ class CellCounts:
     `answer` is what a user who asked for these counts gets. The table's counts are also within `half_width` of
     `centre`: of what was released before it was cut to what is possible, where that is unbiased. Sums and ratios
     are made of this interval, which is the narrower one: noise of -30 ± 40 people leaves 0 to 10, where 0 ± 40
-    leaves 0 to 40.
+    leaves 0 to 40. `noise` is that on `centre`, where it is known to be nearly normal.
 
     Where a condition cuts bins that the source knows as a whole only, `cut_bins` says what is certain, which need
     not lie evenly around `centre`.
+
+    `through` is asked for the bounds of running sums: for an attribute that the marginal groups by, in order of
+    its cells, the ends of the counts of each cell and all before it. It is None where a source knows no more of
+    them than of the cells, and says None where it knows nothing of this attribute.
     """
 
     answer: Answer
     centre: Floats
     half_width: Floats
     cut_bins: CutBins | None = None
+    through: Callable[[str], tuple[Floats, Floats] | None] | None = None
+    noise: CellNoise | None = None
 
     @property
     def below(self) -> Floats:
@@ -55,17 +63,27 @@ class CellCounts:
 
 
 @dataclass(frozen=True)
+class PopulationReach:
+    """How far shares can be from the population's, as a share; by which theorem, and how probably it fails."""
+
+    error: float
+    beta: float
+    theorem: str
+
+
+@dataclass(frozen=True)
 class RowBounds:
     """The number of all rows is between `least` and `most`: equal where it is public, infinite without a bound.
 
-    `estimate` is the best guess between them, if there is one. `share_population_error` is how far shares of a
-    number that is not known exactly can be from the population's, where a theorem tells.
+    `estimate` is the best guess between them, if there is one. `share_population` tells how far shares of a number
+    that is not known exactly can be from the population's, where a theorem does; it is called for shares alone,
+    because it takes a look at the ledger.
     """
 
     least: float
     most: float
     estimate: float | None = None
-    share_population_error: float | None = None
+    share_population: Callable[[], PopulationReach | None] | None = None
 
     @classmethod
     def measured(cls, everyone: CellCounts) -> RowBounds:

@@ -21,6 +21,7 @@ from understudy.answer.counts import CellCounts, RowBounds, SourceCounts
 from understudy.answer.reader import CountQuestion, ReadQuestion
 from understudy.answer.sql_answer import SqlAnswer
 from understudy.privacy.cost import Cost
+from understudy.query.cell_noise import CellNoise
 from understudy.query.marginal import Marginal
 from understudy.query.quantile_end import QuantileEnd
 
@@ -50,9 +51,15 @@ class ColumnForecast:
 
 
 def forecast(
-    question: ReadQuestion[Any], errors: Sequence[float], *, rows: float, beta: float, nothing: Cost
+    question: ReadQuestion[Any],
+    errors: Sequence[float],
+    *,
+    rows: float,
+    beta: float,
+    nothing: Cost,
+    noises: Sequence[CellNoise | None],
 ) -> tuple[ColumnForecast, ...]:
-    """What is forecast of a question whose marginals have the given errors.
+    """What is forecast of a question whose marginals have the given errors and, where it is known, noise.
 
     Nothing of plain counts, whose error it is, and nothing of what is made of released rows, which has no bounds.
     """
@@ -62,11 +69,13 @@ def forecast(
         return ()  # how far apart the values lie at so many ranks, only the table knows
     even = [even_counts(marginal, rows) for marginal in question.marginals]
     cells: list[CellCounts] = []
-    for marginal, counts, error in zip(question.marginals, even, errors, strict=True):
+    for marginal, counts, error, noise in zip(question.marginals, even, errors, noises, strict=True):
         if counts is None:
             return ()
         off = np.full(counts.shape, float(error))
-        cells.append(CellCounts(Answer(marginal, counts, off, counts, nothing, beta), counts, off))
+        cells.append(
+            CellCounts(Answer(marginal, counts, off, counts, nothing, beta), counts, off, noise=noise)
+        )
     answer = question.answer(SourceCounts(tuple(cells), RowBounds(rows, rows, rows), beta, nothing))
     if isinstance(answer, SqlAnswer):
         return _columns(answer)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import inf
@@ -9,8 +10,9 @@ from math import inf
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.answer.answer import Answer, weakest
+from understudy.answer.answer import Answer, on_population, weakest
 from understudy.answer.counts import SourceCounts
+from understudy.query.cell_noise import CellNoise
 from understudy.query.column import Column, cell_columns
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
@@ -98,7 +100,8 @@ class MeasureQuestion:
         Its population error follows from those of the sums, as that of a SELECT statement does.
         """
         centres = [cells.centre for cells in counts.cells]
-        told = self._estimate(centres, [cells.half_width for cells in counts.cells], counts)
+        noises = [cells.noise for cells in counts.cells]
+        told = self._estimate(centres, [cells.half_width for cells in counts.cells], counts, noises)
         source = weakest(cells.answer.source for cells in counts.cells)
         value, error = np.asarray(told.point, np.float64), _distance(told.point, told)
         vouched = source != "uncertified"
@@ -107,10 +110,11 @@ class MeasureQuestion:
             for cells in counts.cells
             if cells.answer.population_error is not None
         ]
-        reach, beta = None, None
+        reach, beta, theorem = None, None, None
         if vouched and len(expected) == len(counts.cells):
             wide = self._estimate(centres, expected, counts)
-            reach, beta = _distance(told.point, wide), counts.cells[0].answer.population_beta
+            reach = _distance(told.point, wide)
+            beta, theorem = on_population(cells.answer for cells in counts.cells)
         shape = self.asked.marginal.shape
         return Answer(
             self.asked.marginal,
@@ -123,16 +127,26 @@ class MeasureQuestion:
             None if reach is None else reach.reshape(shape),
             beta,
             self.unit,
+            population_theorem=theorem,
         )
 
-    def _estimate(self, centres: list[Floats], widths: list[Floats], counts: SourceCounts) -> Numbers:
+    def _estimate(
+        self,
+        centres: list[Floats],
+        widths: list[Floats],
+        counts: SourceCounts,
+        noises: Sequence[CellNoise | None] = (),
+    ) -> Numbers:
         most = inf if counts.rows.bound is None else counts.rows.bound
         held: dict[tuple[str, str], Folded] = {}
-        for tally, centre, width in zip(self._aggregate.tallies, centres, widths, strict=True):
+        for i, (tally, centre, width) in enumerate(
+            zip(self._aggregate.tallies, centres, widths, strict=True)
+        ):
             least, largest = _possible(tally, most)
             value, off = np.ravel(centre), np.ravel(width)
-            ends = (np.clip(part, least, largest) for part in (value, value - off, value + off))
-            held[tally.key] = Folded(*ends)
+            middle, low, high = (np.clip(part, least, largest) for part in (value, value - off, value + off))
+            noise = noises[i] if noises else None
+            held[tally.key] = Folded(middle, low, high, noise=None if noise is None else noise.on(value))
         return self._aggregate.estimate(lambda tally: held[tally.key], discretised=True)
 
 

@@ -186,9 +186,9 @@ def share(cells: CellCounts, rows: RowBounds) -> Answer:
         scaled = {"value": counted.value / n, "error": counted.error / n, "noisy": counted.noisy / n}
         cut = None if cells.cut_bins is None else cells.cut_bins.divided(n)
         return replace(counted, **scaled, population_error=expected, cut_bins=cut)
-    reach = None if counted.population_error is None else rows.share_population_error
-    expected = None if reach is None else np.full(counted.value.shape, reach)
-    beta = None if reach is None else counted.population_beta
+    told = None if counted.population_error is None else rows.share_population
+    reach = None if told is None else told()
+    expected = None if reach is None else np.full(counted.value.shape, reach.error)
     vouched = np.isfinite(cells.half_width)
     below, above = (np.where(vouched, off, 0.0) for off in (cells.below, cells.above))
     low, high = np.zeros(below.shape), np.ones(below.shape)
@@ -204,7 +204,8 @@ def share(cells: CellCounts, rows: RowBounds) -> Answer:
         error=np.where(vouched, np.maximum(high - value, value - low), np.inf),
         noisy=np.where(vouched, noisy, counted.noisy / scale),
         population_error=expected,
-        population_beta=beta,
+        population_beta=None if reach is None else reach.beta,
+        population_theorem=None if reach is None else reach.theorem,
         cut_bins=_cut_bins(low, high, lambda: share(cells.without_bins(), rows), cells),
     )
 
@@ -236,6 +237,7 @@ def rate(meeting: CellCounts, others: CellCounts) -> Answer:
         noisy=noisy,
         population_error=None,
         population_beta=None,
+        population_theorem=None,
         cut_bins=_cut_bins(
             low, high, lambda: rate(meeting.without_bins(), others.without_bins()), meeting, others
         ),

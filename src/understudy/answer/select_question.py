@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from understudy.answer.answer import on_population
 from understudy.answer.counts import Floats, SourceCounts
 from understudy.answer.sql_answer import SqlAnswer
 from understudy.query.column import Column
@@ -41,7 +42,11 @@ class SelectQuestion:
     ) -> list[tuple[Key | Estimate, ...]]:
         """The rows; where conditions cut bins, bounds are certified ends and `discretisation` holds the bins."""
         if all(cells.cut_bins is None for cells in counts.cells):
-            return self.compiled.evaluate(centres, widths, rows=counts.rows.bound)
+            throughs = [cells.through for cells in counts.cells]
+            noises = [cells.noise for cells in counts.cells]
+            return self.compiled.evaluate(
+                centres, widths, rows=counts.rows.bound, throughs=throughs, noises=noises
+            )
         return self.compiled.evaluate(
             centres,
             [cells.above for cells in counts.cells],
@@ -59,18 +64,24 @@ class SelectQuestion:
         """
         centres = [cells.centre for cells in counts.cells]
         widths = [cells.half_width for cells in counts.cells]
+        noises = [cells.noise for cells in counts.cells]
         told = self._evaluated(counts, centres, widths)
         answers = [cells.answer for cells in counts.cells]
-        reach, beta = None, None
+        reach, beta, theorem = None, None, None
         expected = [
             cells.answer.population_error + np.abs(cells.centre - cells.answer.value)
             for cells in counts.cells
             if cells.answer.population_error is not None
         ]
         if answers and len(expected) == len(answers):
-            reach = tuple(self.compiled.reach(centres, widths, expected, rows=counts.rows.bound))
-            beta = answers[0].population_beta
-        sorts = self.compiled.is_in_order(centres, widths, rows=counts.rows.bound)
+            reach = tuple(
+                self.compiled.reach(centres, widths, expected, rows=counts.rows.bound, noises=noises)
+            )
+            beta, theorem = on_population(answers)
+        throughs = [cells.through for cells in counts.cells]
+        sorts = self.compiled.is_in_order(
+            centres, widths, rows=counts.rows.bound, throughs=throughs, noises=noises
+        )
         return SqlAnswer(
             text=self.text,
             columns=self.compiled.columns,
@@ -80,5 +91,6 @@ class SelectQuestion:
             sources=tuple(answer.source for answer in answers),
             population_error=reach,
             population_beta=beta,
+            population_theorem=theorem,
             order=None if sorts is None else "certified" if sorts else "uncertified",
         )

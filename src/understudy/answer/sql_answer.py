@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from understudy.answer.answer import weakest
+from understudy.answer.answer import check_population, weakest
 from understudy.answer.chart import MOST_BARS, ChartRow, error_bars
 from understudy.answer.frames import to_frame
 from understudy.errors import ParameterError
@@ -52,7 +52,9 @@ class SqlAnswer:
     population_error  for each cell of `cells` how far its value can be, in the unit of its column (days for a
                       date), from what the statement says of the population behind the table; None in columns of
                       keys and where a value is missing or has no bound. None as a whole where no theorem gives it
-    population_beta   the probability with which some population error of the session does not hold; None without
+    population_beta   the probability with which some population error of the session that rests on the same
+                      theorem does not hold; None without
+    population_theorem  the theorem that gives it, and whether it is peer reviewed; None without
     order             what is known of the order of the rows, where ORDER BY goes by released numbers: `certified`
                       where the bounds of the rows that it sets apart do not overlap, else `uncertified`: an empty
                       group with wide bounds may stand first by chance. None where it goes by public names
@@ -71,10 +73,10 @@ class SqlAnswer:
     population_error: Distances | None = None
     population_beta: float | None = None
     order: Order | None = None
+    population_theorem: str | None = None
 
     def __post_init__(self) -> None:
-        if (self.population_error is None) != (self.population_beta is None):
-            raise ParameterError("a population error comes with the probability that it fails, and only then")
+        check_population(self)
 
     @property
     def rows(self) -> list[tuple[Any, ...]]:
@@ -104,6 +106,7 @@ class SqlAnswer:
             if self.population_error is None
             else [*map(list, self.population_error)],
             "population_beta": self.population_beta,
+            "population_theorem": self.population_theorem,
             "order": self.order,
         }
 

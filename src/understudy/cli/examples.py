@@ -39,6 +39,8 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "understudy plan --rows 100000 --queries 1000 --epsilon 1",
         "understudy plan --queries 500 --alpha 0.05 --promise validity",
         "understudy plan --project understudy.yml --rows 100000 --marginals 2",
+        "understudy plan --project understudy.yml --rows 100000 --ask 'SELECT avg(age) FROM town' --error 0.5",
+        "understudy plan --columns 300 --rows 50000 --epsilon 1 --delta 1e-9",
         "understudy plan --table",
     ),
     "release": (

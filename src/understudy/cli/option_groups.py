@@ -25,6 +25,7 @@ GROUPS: dict[str, dict[str, tuple[str, ...]]] = {
             "rows", "queries", "alpha", "epsilon", "delta", "beta", "universe", "project", "marginals", "vc",
         ),
         "What is wanted": ("promise", "guesses", "failures", "best_only"),
+        "One purchase": ("ask", "keys", "columns", "error", "at_least", "neighbours"),
         "What is shown": ("table", "typical", "plot", "against", "overwrite", "as_json"),
     },
     "audit privacy": {

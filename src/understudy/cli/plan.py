@@ -13,6 +13,7 @@ import typer
 from understudy.cli.options import Json, Overwrite, check_output, emit
 from understudy.cli.terminal import columns_of, say, say_table
 from understudy.errors import ParameterError
+from understudy.privacy.relation import Neighbours
 
 if TYPE_CHECKING:
     from understudy.planner.filters import FilterAdvice
@@ -63,6 +64,30 @@ def plan(
         int | None, typer.Option(help="The queries are all marginals of this order, of the declared domain.")
     ] = None,
     vc: Annotated[int | None, typer.Option(help="VC dimension of the queries.")] = None,
+    ask: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="What this question would cost and how far off it would be; with --project, --rows."
+        ),
+    ] = None,
+    keys: Annotated[
+        bool, typer.Option("--keys", help="The same of the keys of one column; with --project.")
+    ] = False,
+    columns: Annotated[
+        int | None, typer.Option(min=1, help="The same of `understudy start` on a file of so many columns.")
+    ] = None,
+    error: Annotated[
+        float | None,
+        typer.Option(
+            help="With --ask, --keys or --columns: the error that is wanted, in place of --epsilon."
+        ),
+    ] = None,
+    at_least: Annotated[
+        int, typer.Option(min=1, help="With --keys: no value of fewer people is ever told.")
+    ] = 10,
+    neighbours: Annotated[
+        Neighbours, typer.Option(help="With --columns: which tables are compared.")
+    ] = Neighbours.REPLACE,
     promise: Annotated[str, typer.Option(help="privacy, validity or both.")] = "privacy",
     guesses: Annotated[
         bool, typer.Option("--guesses", help="The analyst brings guesses from other rows.")
@@ -85,7 +110,24 @@ def plan(
 
     Leave out one of rows, queries, alpha and epsilon, to be solved for; for the promise of validity, which has no
     epsilon, one of rows, queries and alpha.
+
+    With --ask, --keys or --columns: what a question, keys or a start would cost, for an epsilon or for an error.
     """
+    if ask or keys or columns is not None:
+        from understudy.cli.plan_purchases import show_purchases
+
+        given = {"queries": queries, "alpha": alpha, "universe": universe, "marginals": marginals, "vc": vc,
+                 "plot": plot, "table": table, "expected": typical}  # fmt: skip
+        show_purchases(
+            ask or [], project, keys=keys, columns=columns, rows=rows, epsilon=epsilon, delta=delta, error=error,
+            beta=beta, at_least=at_least, neighbours=neighbours, as_json=as_json,
+            strangers=[name for name, value in given.items() if value],
+        )  # fmt: skip
+        return
+    if error is not None:
+        raise ParameterError(
+            "--error goes with --ask, --keys or --columns; the error of all queries is --alpha"
+        )
     if table:
         _show_table(as_json=as_json)
         return

@@ -52,7 +52,10 @@ def release(
         typer.Option(help="What the release may take, such as 8GB; half of the machine's if not said."),
     ] = None,
     seconds: Annotated[
-        float | None, typer.Option(help="CPU time that its fits may take, as forecast; for adaptive.")
+        float | None,
+        typer.Option(
+            help="CPU time that its fits and its last sweep may each take, as forecast; for adaptive."
+        ),
     ] = None,
     device: Annotated[
         str | None, typer.Option(help="cuda has a GPU hold the weights of ic; needs understudy[cuda].")

@@ -50,7 +50,8 @@ def remarks(opened: Session, answer: Answer | SqlAnswer) -> Iterator[str]:
     yield f"source: {answer.source}{alone if answer.source == 'uncertified' else ''}"
     if answer.population_beta is not None:
         shown, probability = _reach(answer), 1 - answer.population_beta
-        yield f"within {shown} of what the population behind the table has, with probability {probability:g}"
+        said = f"within {shown} of what the population behind the table has, with probability {probability:g}"
+        yield f"{said}, by {answer.population_theorem}"
     if opened.contradicted:
         yield "what was released contradicts itself: a band failed, and answers may be off by more than they say"
 

@@ -68,6 +68,7 @@ def answer_from_plain(plain: Mapping[str, Any], question: str, domain: Domain) -
         source=plain["source"],
         population_error=None if expected is None else _numbers(_flat(expected), query),
         population_beta=plain["population_beta"],
+        population_theorem=plain.get("population_theorem"),
         unit=plain["unit"],
         cut_bins=None if cut is None else _cut_bins(cut, query),
     )
@@ -89,6 +90,7 @@ def sql_answer_from_plain(plain: Mapping[str, Any], text: str) -> SqlAnswer:
         "sources": tuple(plain["sources"]),
         "population_error": None if expected is None else tuple(map(tuple, expected)),
         "population_beta": plain["population_beta"],
+        "population_theorem": plain.get("population_theorem"),
         "order": plain.get("order"),
     }
     if plain.get("bounds") != "none":

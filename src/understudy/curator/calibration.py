@@ -7,7 +7,7 @@ the price, and, where weights are rounded, a public bound on the number of rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
@@ -18,17 +18,21 @@ from understudy.domain.refinement import refines
 from understudy.errors import ParameterError, QueryError, RefusedError
 from understudy.mechanism.additive import Additive, error_of, noise_for
 from understudy.mechanism.bounded_noise import BoundedMechanism
+from understudy.mechanism.gaussian import GaussianMechanism
 from understudy.mechanism.quantile import QuantileMechanism, quantile_sensitivity, shift_for
+from understudy.mechanism.quantile_hierarchy import QuantileHierarchy
+from understudy.noise.sums import NEARLY_NORMAL
 from understudy.privacy.bounded_noise import MAX_REACH
 from understudy.privacy.budget import Budget
 from understudy.privacy.calibrate import cheapest
-from understudy.privacy.columns import CountColumns, SharedColumns
+from understudy.privacy.columns import PARTITION, CountColumns, SharedColumns
 from understudy.privacy.cost import UNITS
 from understudy.privacy.event import Event, Selection, Together
 from understudy.privacy.filter import RenyiFilter
 from understudy.privacy.price import Currency, Price
 from understudy.privacy.relation import Relation, Sensitivity
-from understudy.query.disjoint import excludes, shares_a_unit
+from understudy.query.cell_noise import CellNoise
+from understudy.query.disjoint import are_quantiles_of_one, excludes, shares_a_unit
 from understudy.query.marginal import Marginal
 from understudy.query.quantile_end import QuantileEnd
 from understudy.rational import Number, positive, probability
@@ -37,30 +41,70 @@ MOMENT_STEPS = 1 << 20
 """Steps of the lattice of a moment, for what one row can add at most: even, so that a half is a whole number."""
 
 
+Mechanism = Additive | QuantileMechanism | QuantileHierarchy
+"""What a marginal, or a stack of them, is released by."""
+
+
 @dataclass(frozen=True, eq=False)
 class PreparedMeasurement:
     """Marginals, and for each the mechanism that will measure it and its lattice resolution; made without data.
 
     `errors` are half-widths in people, one for each marginal; all cells of a marginal hold together with
     probability 1 - `beta`. `stacks` are the places of marginals that get one noise as one vector, since no row
-    counts in two of them (`query.disjoint`): all of a stack have the same mechanism, and one event.
+    counts in two of them, or that follow from the same counts (`query.disjoint`): all of a stack have the same
+    mechanism, and one event.
     """
 
     marginals: tuple[Marginal, ...]
-    mechanisms: tuple[tuple[Additive | QuantileMechanism, int], ...]
+    mechanisms: tuple[tuple[Mechanism, int], ...]
     errors: tuple[float, ...]
     beta: Number
     stacks: tuple[tuple[int, ...], ...]
 
     @property
+    def noises(self) -> tuple[CellNoise | None, ...]:
+        """For each marginal the noise on its cells, in people, where it is known to be nearly normal."""
+        return tuple(
+            _nearly_normal(marginal, *built, float(probability(self.beta)))
+            for marginal, built in zip(self.marginals, self.mechanisms, strict=True)
+        )
+
+    @property
     def event(self) -> Together:
         """The noise of all of them together, wherever it is added."""
-        return Together(tuple(self.mechanisms[stack[0]][0].event for stack in self.stacks))
+        return flat_events([self.mechanisms[stack[0]][0].event for stack in self.stacks])
 
     @property
     def charged(self) -> Event:
         """The same as a ledger records it: the noise of one marginal, or of one stack, stands alone."""
-        return self.event.events[0] if len(self.stacks) == 1 else self.event
+        return self.event.events[0] if len(self.event.events) == 1 else self.event
+
+
+def _nearly_normal(
+    marginal: Marginal, mechanism: Mechanism, resolution: int, beta: float
+) -> CellNoise | None:
+    """The noise on a marginal's cells, if it is Gaussian: on the lattice it is within a step of normal noise.
+
+    (`sessions.simulation` says why, for variances of at least 4.) The sum of a moment is rounded once, by half a
+    step. Of weights that are rounded row by row nothing is said.
+    """
+    if not isinstance(mechanism, GaussianMechanism) or not marginal.where.is_counting:
+        return None
+    if mechanism.l2_squared == 0:
+        return CellNoise(0.0, 0.0, 0.0)
+    if mechanism.variance < NEARLY_NORMAL:
+        return None
+    step = 1.0 if marginal.moment is None else 1.5
+    return CellNoise(float(mechanism.variance) / resolution**2, step / resolution, beta)
+
+
+def flat_events(events: Iterable[Event]) -> Together:
+    """Events together, those that are made of several by their parts."""
+    return Together(
+        tuple(
+            part for event in events for part in (event.events if isinstance(event, Together) else (event,))
+        )
+    )
 
 
 @dataclass(frozen=True)
@@ -87,7 +131,8 @@ class Calibration:
 
         No row may count in two of them: QueryError if one does. Weights other than 0 and 1 stand alone, each on
         the lattice of its own that its error is told for; so do moments, but those that add up to 1 for every row.
-        Of a quantile it is how far they move the losses that it is drawn by.
+        Of one end of a quantile it is how far they move the losses that it is drawn by; of several, the counts
+        that all of them follow from.
         """
         if any(marginal.moment is not None for marginal in marginals):
             return self._moment_sensitivity(marginals, resolution)
@@ -101,6 +146,8 @@ class Calibration:
     def _moment_sensitivity(self, marginals: Sequence[Marginal], resolution: int) -> Sensitivity:
         """`sensitivity` where there are moments."""
         if len(marginals) > 1:
+            if are_quantiles_of_one(marginals):
+                return self.relation.moves(PARTITION)
             if not shares_a_unit(marginals):
                 raise QueryError("moments that share a noise must add up to 1 for every row")
             return self.relation.moves(SharedColumns(len(marginals), resolution))
@@ -210,12 +257,8 @@ class Calibration:
 
         All cells' ends are on their sides of the quantiles, except with probability `beta`.
         """
-        end = marginal.moment
-        assert isinstance(end, QuantileEnd)
-        if not refines(marginal.domain, self.domain):
-            raise QueryError("the question is about another domain")
-        (measure,) = end.measures(self.domain)
-        moved, steps = self.sensitivity(marginal).l1, measure.steps
+        end, steps = self._quantile_end(marginal)
+        moved = self.sensitivity(marginal).l1
         epsilon = self.budget.epsilon_within(price, Selection(epsilon=Fraction(1)))
         share = probability(beta)
         shift = 0
@@ -226,16 +269,50 @@ class Calibration:
         )
         return drawn, steps
 
-    def error(
-        self, marginal: Marginal, mechanism: Additive | QuantileMechanism, resolution: int, beta: Number
-    ) -> float:
+    def quantiles(
+        self, marginals: Sequence[Marginal], price: Price, *, beta: Number = 0.05
+    ) -> tuple[QuantileHierarchy, int]:
+        """The mechanism that would find several ends of quantiles together at this price, and the steps of theirs.
+
+        They are of one measure over the same rows, two at least: QueryError if not. The ends of all cells are on
+        their sides of the quantiles, except with probability `beta`.
+        """
+        if price.currency == "rho" and self.budget.filter.reads_variance:
+            raise ParameterError("under this budget quantiles are drawn each by itself")
+        ends = [self._quantile_end(marginal) for marginal in marginals]
+        steps = ends[0][1]
+        found = QuantileHierarchy.made(
+            price,
+            self.sensitivity(*marginals),
+            levels=[end.level for end, _ in ends],
+            steps=steps,
+            beta=probability(beta) / marginals[0].size,
+        )
+        return found, steps
+
+    def _quantile_end(self, marginal: Marginal) -> tuple[QuantileEnd, int]:
+        """The end that a marginal asks for, and the steps of its measure."""
+        end = marginal.moment
+        assert isinstance(end, QuantileEnd)
+        if not refines(marginal.domain, self.domain):
+            raise QueryError("the question is about another domain")
+        return end, end.measures(self.domain)[0].steps
+
+    def expected_ranks(self, marginal: Marginal, mechanism: QuantileMechanism | QuantileHierarchy) -> float:
+        """How many ranks an end of a quantile is expected to lie beyond it, where values are dense."""
+        if isinstance(mechanism, QuantileMechanism):
+            return float(mechanism.shift)
+        assert isinstance(marginal.moment, QuantileEnd)
+        return mechanism.ranks(marginal.moment.level)
+
+    def error(self, marginal: Marginal, mechanism: Mechanism, resolution: int, beta: Number) -> float:
         """The half-width in people within which all cells of a measured marginal are, with probability 1 - `beta`.
 
         It is made of the noise that the mechanism adds and of the rounding of weights other than 0 and 1. Of an
-        end of a quantile it is how many ranks the end lies beyond it at most.
+        end of a quantile it is how many ranks the end is expected to lie beyond it.
         """
-        if isinstance(mechanism, QuantileMechanism):
-            return 2.0 * mechanism.shift
+        if isinstance(mechanism, QuantileMechanism | QuantileHierarchy):
+            return self.expected_ranks(marginal, mechanism)
         noise = error_of(mechanism, beta, marginal.size) / resolution
         if marginal.moment is not None:
             return noise + 1 / (2 * resolution)
@@ -254,7 +331,8 @@ class Calibration:
         """The smallest price, in `currency` or the usual one, at which all cells are within `error` people.
 
         They are so together, with probability 1 - `beta`, or, where they are to be `certain`, always. The price is
-        for the marginal and for those `beside` it, of which no row may count in two. Raises ParameterError for an
+        for the marginal and for those `beside` it, of which no row may count in two, or which follow from the
+        same counts. Raises ParameterError for an
         error that is not positive.
         """
         target = positive(error, "error")
@@ -274,7 +352,16 @@ class Calibration:
         def suffices(amount: Fraction) -> bool:
             if isinstance(marginal.moment, QuantileEnd):  # the point is drawn as well as an end would be
                 end = replace(marginal, moment=replace(marginal.moment, side="low"))
-                return 2 * self.quantile(end, Price(paid_in, amount), beta=beta)[0].shift <= target
+                asked, price = [end, *beside], Price(paid_in, amount)
+                try:
+                    made = (
+                        self.quantiles(asked, price, beta=beta)
+                        if beside
+                        else self.quantile(end, price, beta=beta)
+                    )
+                    return max(self.expected_ranks(one, made[0]) for one in asked) <= target
+                except ParameterError:  # noise too large to draw, or ends beyond all rows
+                    return False
             try:
                 mechanism, resolution = self.mechanism(marginal, Price(paid_in, amount), moves=moves)
                 return self.error(marginal, mechanism, resolution, beta) <= target
@@ -305,10 +392,15 @@ class Calibration:
         prices = [price] * len(marginals) if isinstance(price, Price) else price
         alone = tuple((place,) for place in range(len(prices)))
         placed = alone if stacks is None else tuple(map(tuple, stacks))
-        built: dict[int, tuple[Additive | QuantileMechanism, int]] = {}
+        built: dict[int, tuple[Mechanism, int]] = {}
         for first, *others in placed:
             if isinstance(marginals[first].moment, QuantileEnd) and not certain:
-                built[first] = self.quantile(marginals[first], prices[first], beta=beta)
+                stack = [marginals[i] for i in (first, *others)]
+                if not others:
+                    built[first] = self.quantile(stack[0], prices[first], beta=beta)
+                else:
+                    together = self.quantiles(stack, prices[first], beta=probability(beta) * len(stack))
+                    built.update(dict.fromkeys((first, *others), together))
                 continue
             beside = [marginals[i] for i in others]
             found = self.mechanism(marginals[first], prices[first], beside=beside, certain=certain)

@@ -14,14 +14,15 @@ from typing import Any
 
 import numpy as np
 
+from understudy.curator.key_terms import key_terms, key_terms_of_people
 from understudy.errors import ParameterError, RefusedError
 from understudy.ledger.interface import Ledger
 from understudy.mechanism.additive import noise_for
 from understudy.mechanism.column_profile.profile import ColumnProfile, ColumnProfiling, counts_of, distinct_of
-from understudy.mechanism.key_selection import KeySelection, best_selection
+from understudy.mechanism.key_selection import KeySelection
 from understudy.noise.samplers import NoiseSource, SystemNoise
 from understudy.privacy.columns import ONE_COUNT, CountColumns
-from understudy.privacy.event import Event, Together
+from understudy.privacy.event import Event
 from understudy.privacy.price import Price
 from understudy.privacy.relation import Relation, Sensitivity
 from understudy.rational import Number
@@ -116,8 +117,7 @@ class ColumnCurator:
 
         def look() -> list[list[int]]:
             self._reader.sample(share)
-            counts = np.array([self._reader.writings(column) for column in columns], np.int64)
-            return mechanism.release(counts, noise=self._noise).tolist()
+            return mechanism.release(self._reader.writings(columns), noise=self._noise).tolist()
 
         question = f"how {len(columns)} columns are written, of {share:.9g} of the rows {_digest(columns)}"
         told = self._paid(mechanism.event, question, request, look)
@@ -149,17 +149,6 @@ class ColumnCurator:
         told = self._paid(profiling.event, question, request, look)
         return {column: ColumnProfile.from_plain(plain) for column, plain in zip(readings, told, strict=True)}
 
-    def key_selection(self, columns: int, price: Price, delta: Number, at_least: int) -> KeySelection:
-        """The selection that `keys` would make: by public numbers alone. Reads no data."""
-        return best_selection(
-            rho=price.amount * KEY_SHARE,
-            delta=delta,
-            relation=self.relation,
-            keys_each=columns,
-            at_least=at_least,
-            kept=self.ledger.budget.filter,
-        )
-
     def keys(
         self,
         columns: Sequence[str],
@@ -176,26 +165,17 @@ class ColumnCurator:
         A person holds one key in each column: what is told of all columns is one selection. Raises a
         RefusedError where the price is in epsilon, and as the ledger does where its budget has no delta for keys.
         """
-        if price.currency != "rho":
-            raise RefusedError(
-                "keys that nobody listed are found with a delta, and this budget of pure epsilon has none",
-                remedy="declare a budget with a delta",
-            )
-        selection = self.key_selection(len(columns), price, delta, at_least)
-        one = self.relation.moves(ONE_COUNT)
-        texts = noise_for(
-            price * (1 - KEY_SHARE), Sensitivity(one.l1 * len(columns), one.l2_squared * len(columns))
-        )
+        terms = key_terms(len(columns), price, delta, at_least, self.relation, kept=self.ledger.budget.filter)
 
         def look() -> list[dict[str, Any]]:
             self._reader.sample(share)
-            return [self._found(column, selection, texts).as_plain() for column in columns]
+            return [self._found(column, terms.selection, terms.texts).as_plain() for column in columns]
 
         which = repr(columns[0]) if len(columns) == 1 else f"{len(columns)} columns"
         question = (
             f"keys of {which}, of {'all' if share >= 1 else f'{share:.9g} of the'} rows {_digest(columns)}"
         )
-        told = self._paid(Together((selection.event, texts.event)), question, request, look, analyst)
+        told = self._paid(terms.event, question, request, look, analyst)
         return {column: FoundKeys.from_plain(plain) for column, plain in zip(columns, told, strict=True)}
 
     def _found(self, column: str, selection: KeySelection, texts: Any) -> FoundKeys:
@@ -226,14 +206,10 @@ class ColumnCurator:
                 "a person of several rows needs `neighbours: add-remove`",
                 remedy="declare that, with a `unit`",
             )
-        selection = best_selection(
-            rho=price.amount,
-            delta=delta,
-            relation=self.relation,
-            keys_each=keys_each,
-            at_least=at_least,
-            kept=self.ledger.budget.filter,
+        terms = key_terms_of_people(
+            keys_each, price, delta, at_least, self.relation, kept=self.ledger.budget.filter
         )
+        selection = terms.selection
 
         def look() -> dict[str, Any]:
             labels, counts = self._reader.keys_of_people(
@@ -244,7 +220,7 @@ class ColumnCurator:
             return found.as_plain()
 
         question = f"keys of {column!r} by {unit!r}, {keys_each} of each"
-        return FoundKeys.from_plain(self._paid(selection.event, question, request, look, analyst))
+        return FoundKeys.from_plain(self._paid(terms.event, question, request, look, analyst))
 
     def _paid(
         self, event: Event, question: str, request: str, look: Callable[[], Any], analyst: str = ""
@@ -261,9 +237,6 @@ class ColumnCurator:
 
 EVIDENT = 4.0
 """Deviations of the noise above which a way of writing is taken to occur."""
-
-KEY_SHARE = Price.of(rho=0.9).amount
-"""What the selection of keys takes of its price; the rest tells how many rows hold a text."""
 
 
 def _keys(labels: Sequence[str], told: Sequence[int], selection: KeySelection, texts: float) -> FoundKeys:

@@ -20,9 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.answer.answer import Answer
-from understudy.curator.calibration import Calibration, PreparedMeasurement
+from understudy.curator.calibration import Calibration, Mechanism, PreparedMeasurement, flat_events
 from understudy.curator.charge_terms import ChargeTerms
 from understudy.curator.question_text import changed_since, respelt, spelt
+from understudy.curator.row_sums import RowSumReader
 from understudy.curator.sparse_handle import SparseHandle, counting_query, whole_guess
 from understudy.declaration.declaration import Declaration, Protect
 from understudy.domain.domain import Clique
@@ -38,11 +39,11 @@ from understudy.errors import (
 from understudy.ledger.books import Due, short_question
 from understudy.ledger.interface import Debit, JournalStep, Ledger, WantedCharge, fresh_request
 from understudy.ledger.journal import Journal
-from understudy.mechanism.additive import Additive
 from understudy.mechanism.exponential import ExponentialMechanism
 from understudy.mechanism.look import Look, check_known, checked_event, released
 from understudy.mechanism.matrix.many_marginals import PartsNoise
 from understudy.mechanism.quantile import QuantileMechanism
+from understudy.mechanism.quantile_hierarchy import QuantileHierarchy
 from understudy.mechanism.sparse_vector import HALF, AboveThreshold, NumericSparse, best_share
 from understudy.noise.samplers import NoiseSource, SystemNoise
 from understudy.privacy.columns import ONE_COUNT
@@ -66,9 +67,6 @@ SHARE = re.compile(r"sparse (?:numeric )?threshold -?\d+ hits \d+ share (\d+/\d+
 
 PORTION_SECONDS = 0.05
 """How long the looks of `perform_all` may take before the answers that are there are kept and handed over."""
-
-MOMENT_STEPS = 1 << 20
-"""Steps of the lattice of a moment, for what one row can add at most: even, so that a half is a whole number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +148,14 @@ class Curator:
             lambda: truth.rows if public else declaration.rows_at_most,
         )
         """What a measurement costs and how far off it can be, before anything is charged."""
+        self.row_sums = RowSumReader(
+            ledger,
+            self.relation,
+            version=truth.version,
+            is_file=truth.is_file,
+            opening=declaration.opening,
+        )
+        """Whether all that was spent is noise on sums over rows, and what it adds up to."""
         self._known: WeakKeyDictionary[
             PreparedMeasurement, tuple[tuple[object, ...], tuple[tuple[Event, ...], str]]
         ] = WeakKeyDictionary()
@@ -252,14 +258,16 @@ class Curator:
         mechanism, _ = self.calibration.mechanism(marginal, Price.of(epsilon=epsilon, rho=rho))
         return self.ledger.quote(self._located([marginal], mechanism))
 
-    def _located(self, marginals: Sequence[Marginal], mechanism: Additive | QuantileMechanism) -> Event:
+    def _located(self, marginals: Sequence[Marginal], mechanism: Mechanism) -> Event:
         """What is charged for a stack: its noise, the cells that it is about, and the version of the table."""
         return self.versioned(self.located(marginals, mechanism))
 
-    def located(self, marginals: Sequence[Marginal], mechanism: Additive | QuantileMechanism) -> Event:
+    def located(self, marginals: Sequence[Marginal], mechanism: Mechanism) -> Event:
         """The noise of a stack with the declared cells that it is about, whatever the version of the table is."""
         if isinstance(mechanism, QuantileMechanism):
             return mechanism.event
+        if isinstance(mechanism, QuantileHierarchy):  # its counts are those of a partition of these rows
+            return _one_event(tuple(self.located(marginals, one) for one in mechanism.rounds))
         if marginals[0].domain == self.domain:
             return located_stack(marginals, mechanism.event, self.relation)
         # Rows of a person are left out, and a region must be about the same rows always.
@@ -446,14 +454,19 @@ class Curator:
             summed = [i for i, m in enumerate(marginals) if not isinstance(m.moment, QuantileEnd)]
             sums = self._sums(truth, [marginals[i] for i in summed], [built[i][1] for i in summed])
             values = dict(zip(summed, sums, strict=True))
-            told: list[list[int]] = []
-            for place, (mechanism, _) in enumerate(built):
+            told = dict[int, list[int]]()
+            for stack in prepared.stacks:
+                mechanism = built[stack[0]][0]
                 if isinstance(mechanism, QuantileMechanism):
-                    tables = truth.step_tables(marginals[place])
-                    told.append([mechanism.draw(*table, noise=self._noise) for table in tables])
+                    tables = truth.step_tables(marginals[stack[0]])
+                    told[stack[0]] = [mechanism.draw(*table, noise=self._noise) for table in tables]
+                elif isinstance(mechanism, QuantileHierarchy):
+                    drawn = mechanism.draw_all(truth.step_tables(marginals[stack[0]]), noise=self._noise)
+                    told.update((place, _ends_of(marginals[place], mechanism, drawn)) for place in stack)
                 else:
-                    told.append(mechanism.release(values[place], noise=self._noise).ravel().tolist())
-            return told
+                    for place in stack:
+                        told[place] = mechanism.release(values[place], noise=self._noise).ravel().tolist()
+            return [told[place] for place in range(len(marginals))]
 
         return _Bought((prepared, events), _one_event(events), question, terms, look)
 
@@ -475,9 +488,13 @@ class Curator:
         self._counted_by(marginals).check_size(marginals)
         return self._events(prepared), "measure " + "; ".join(marginal.key for marginal in marginals)
 
-    def _fits(self, members: Sequence[Marginal], mechanism: Additive | QuantileMechanism) -> bool:
-        """Whether a mechanism is of the kind that marginals are released by; of quantiles, for this very end."""
+    def _fits(self, members: Sequence[Marginal], mechanism: Mechanism) -> bool:
+        """Whether a mechanism is of the kind that marginals are released by; of quantiles, for these very ends."""
         ends = [one.moment for one in members if isinstance(one.moment, QuantileEnd)]
+        if isinstance(mechanism, QuantileHierarchy):
+            levels = tuple(sorted({end.level for end in ends}))
+            fits = len(ends) == len(members) > 1 and mechanism.levels == levels
+            return fits and mechanism.steps == ends[0].measures(self.domain)[0].steps
         if not isinstance(mechanism, QuantileMechanism):
             return not ends
         return len(ends) == len(members) == 1 and (mechanism.level, mechanism.side, mechanism.steps) == (
@@ -675,6 +692,7 @@ class Curator:
         numeric: bool = False,
         queries: int | None = None,
         beta: Number = 0.05,
+        share: Fraction | None = None,
         request: str | None = None,
         analyst: str = "",
     ) -> SparseHandle:
@@ -685,7 +703,8 @@ class Curator:
 
         Where `queries` says how many values it will be asked about, threshold and comparisons share the price so
         that all of these answers are right as near to the threshold as can be, except with probability `beta`;
-        else they share it equally. How they share it is kept with the handle, and costs the same.
+        else they share it equally, or as `share` says, which is the threshold's part. How they share it is kept
+        with the handle, and costs the same.
 
         The first noisy threshold, which no data go into, is drawn before the charge and kept with it.
 
@@ -693,7 +712,8 @@ class Curator:
         the charge is opened now: nothing was ever said by it.
         """
         known = None if request is None else self.ledger.find(request)
-        share = HALF if queries is None else best_share(queries, float(probability(beta)), hits)
+        if share is None:
+            share = HALF if queries is None else best_share(queries, float(probability(beta)), hits)
         if known is not None:  # a handle goes on as it was opened; without a word, in equal parts
             kept = SHARE.match(known.question)
             share = HALF if kept is None else Fraction(kept[1])
@@ -800,4 +820,14 @@ def _as_json(told: Any) -> bytes:
 
 
 def _one_event(events: tuple[Event, ...]) -> Event:
-    return events[0] if len(events) == 1 else Together(events)
+    return events[0] if len(events) == 1 else flat_events(events)
+
+
+def _ends_of(
+    marginal: Marginal, mechanism: QuantileHierarchy, drawn: Sequence[Sequence[tuple[int, int, int]]]
+) -> list[int]:
+    """What was found for a marginal in each of its cells: one end of one level, or the estimate."""
+    end = marginal.moment
+    assert isinstance(end, QuantileEnd)
+    level, side = mechanism.levels.index(end.level), ("low", "point", "high").index(end.side)
+    return [cell[level][side] for cell in drawn]

@@ -70,6 +70,15 @@ def _part_of(marginal: Marginal) -> Fraction:
     return POINT if isinstance(moment, QuantileEnd) and moment.side == "point" else Fraction(1)
 
 
+def _apart(marginals: Sequence[Marginal], stacks: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
+    """The stacks, with ends of quantiles each alone."""
+    found: list[tuple[int, ...]] = []
+    for stack in stacks:
+        alone = isinstance(marginals[stack[0]].moment, QuantileEnd)
+        found += [(place,) for place in stack] if alone else [stack]
+    return found
+
+
 @dataclass(frozen=True)
 class QuestionPrice:
     """What one question may cost: an `epsilon`, a `rho`, an `error` in people, or nothing of these.
@@ -172,6 +181,8 @@ class QuestionPricing:
             stacks = disjoint_stacks([marginals[i] for i in places])
             paid = [tuple(places[i] for i in stack) for stack in stacks]
         share = probability(asked.beta) / max(len(places), 1)
+        if any(isinstance(marginal.moment, QuantileEnd) for marginal in marginals):
+            return self._with_quantiles(marginals, asked, noise, paid, share)
         if any(marginal.moment is not None for marginal in marginals):
             return self._with_moments(marginals, asked, noise, paid, share)
         if asked.error is not None:
@@ -188,6 +199,40 @@ class QuestionPricing:
             marginals, each, beta=share, stacks=sorted([*paid, *free]), certain=noise == "bounded"
         )
 
+    def _with_quantiles(
+        self,
+        marginals: Sequence[Marginal],
+        asked: QuestionPrice,
+        noise: str,
+        paid: Sequence[tuple[int, ...]],
+        share: Fraction,
+    ) -> PreparedMeasurement:
+        """A measurement with quantiles in it: drawn each by itself, or found together from refined counts.
+
+        That is taken whose ends are expected to be nearer on the whole or, at a given error, which costs less.
+        """
+        found: list[PreparedMeasurement] = []
+        refusal: ParameterError | None = None
+        for stacks in dict.fromkeys((tuple(paid), tuple(_apart(marginals, paid)))):
+            try:
+                found.append(self._with_moments(marginals, asked, noise, stacks, share))
+            except ParameterError as error:  # noise that cannot be drawn, or too many levels
+                refusal = refusal or error
+        if not found:
+            assert refusal is not None
+            raise refusal
+        if asked.error is not None:
+            return min(found, key=lambda one: self.ledger.budget.price(one.event).units)
+        return min(found, key=lambda one: sum(self._ranks(one)))
+
+    def _ranks(self, prepared: PreparedMeasurement) -> list[float]:
+        """How many ranks the ends of quantiles, and not the estimates, are expected to lie beyond them."""
+        return [
+            error
+            for marginal, error in zip(prepared.marginals, prepared.errors, strict=True)
+            if isinstance(marginal.moment, QuantileEnd) and marginal.moment.side != "point"
+        ]
+
     def _with_moments(
         self,
         marginals: Sequence[Marginal],
@@ -202,7 +247,7 @@ class QuestionPricing:
                 self._price_of([marginals[i] for i in stack], asked.error, share, noise) for stack in paid
             ]
         else:
-            parts = [_part_of(marginals[stack[0]]) for stack in paid]
+            parts = [_part_of(marginals[stack[0]]) if len(stack) == 1 else Fraction(1) for stack in paid]
             whole = self._whole(asked, noise)
             found = [self._part(whole, sum(parts) / part, rounded=True) for part in parts]
         usual = found[0] if found else Price(CURRENCY[noise], Fraction(1))
@@ -218,6 +263,8 @@ class QuestionPricing:
 
     def _price_of(self, stack: Sequence[Marginal], error: Number, beta: Number, noise: str) -> Price:
         """The smallest price at which all counts of a stack are within `error`: that of its largest marginal."""
+        if isinstance(stack[0].moment, QuantileEnd):
+            beta = probability(beta) * len(stack)
         largest = max(stack, key=lambda marginal: marginal.size)
         beside = [marginal for marginal in stack if marginal is not largest]
         return self.calibration.price_of(

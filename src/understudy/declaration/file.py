@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -238,10 +239,9 @@ def _unit(node: Node) -> Unit:
     for key in ("column", "max_rows"):
         if key not in fields:
             node.fail(f"{key!r} is missing", "Write `unit: {column: person, max_rows: 3}`")
-    key = {"key": fields["key"].text()} if "key" in fields else {}
-    return node.guard(
-        lambda: Unit(fields["column"].text(), fields["max_rows"].integer(), **key), "Choose another bound"
-    )
+    column, most = fields["column"].text(), fields["max_rows"].integer()
+    unit = node.guard(lambda: Unit(column, most), "Choose another bound")
+    return replace(unit, key=fields["key"].text()) if "key" in fields else unit
 
 
 def _constraints(node: Node, domain: Domain) -> tuple[Constraint, ...]:

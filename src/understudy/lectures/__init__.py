@@ -56,7 +56,8 @@ from understudy.lectures.guessers import (
 )
 from understudy.lectures.median import MedianMechanism, private_median
 from understudy.lectures.monitor import monitor
-from understudy.lectures.online import OnlineConstruction, OnlineTerms, practical_terms, theorem_terms
+from understudy.lectures.online import OnlineConstruction
+from understudy.lectures.online_terms import OnlineTerms, practical_terms, theorem_terms
 from understudy.lectures.private_weights import PrivateMultiplicativeWeights
 from understudy.lectures.truncation import Truncation
 from understudy.mechanism.net import NetMechanism

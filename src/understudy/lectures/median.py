@@ -5,7 +5,6 @@ The same stand-in behind the sparse vector, where people are to be protected, is
 
 from __future__ import annotations
 
-from dataclasses import replace
 from fractions import Fraction
 from hashlib import sha256
 from math import floor, log2
@@ -19,7 +18,8 @@ from understudy.errors import TooLargeError
 from understudy.lectures.asking import Asked, curator_of
 from understudy.lectures.guess_and_check import Checked, CheckTerms, GuessAndCheck
 from understudy.lectures.guessers import MedianGuess, SampledMedianGuess
-from understudy.lectures.online import OnlineConstruction, practical_terms
+from understudy.lectures.online import OnlineConstruction
+from understudy.lectures.online_terms import practical_terms
 from understudy.ledger.interface import fresh_request
 from understudy.project import Project
 from understudy.rational import Number, exact, positive
@@ -137,7 +137,7 @@ def private_median(
     named = name or fresh_request()
     update = median_update(curator.domain, queries=queries, alpha=gap, cap=updates, name=named)
     if isinstance(update, MedianUpdate) and update.most_updates(gap) <= updates:
-        terms = replace(terms, is_bounded=True)
+        terms = terms.bounded(is_bounded=True)
     return OnlineConstruction(curator, update, terms, name=named, analyst=analyst)
 
 

@@ -9,12 +9,9 @@ answer to that one is bought on its own, so that pure ε and ρ are charged by t
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from copy import deepcopy
-from dataclasses import dataclass, replace
-from fractions import Fraction
-from functools import lru_cache
-from math import ceil, floor, inf, log
+from dataclasses import replace
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -22,212 +19,18 @@ import numpy as np
 from understudy.answer.answer import Answer
 from understudy.curator.curator import Curator
 from understudy.curator.sparse_handle import SparseHandle, counting_query
-from understudy.errors import HandleClosedError, ParameterError, RefusedError, RequestConflictError
+from understudy.errors import HandleClosedError, RefusedError, RequestConflictError
 from understudy.lectures.asking import Asked, QueryReader, RepeatMemory, curator_of
+from understudy.lectures.online_terms import OnlineTerms
 from understudy.ledger.asking_lock import AskingLock
 from understudy.ledger.journal import Journal
-from understudy.mechanism.additive import noise_for
-from understudy.privacy.budget import Budget
-from understudy.privacy.calibrate import cheapest
-from understudy.privacy.columns import ONE_COUNT
-from understudy.privacy.event import Pure
-from understudy.privacy.filter import ZCDP_FILTER
-from understudy.privacy.price import Currency, Price
-from understudy.privacy.relation import Sensitivity
 from understudy.project import Project
 from understudy.query.box import from_plain, plain
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
-from understudy.rational import Number, exact, positive, probability
+from understudy.rational import Number
 from understudy.standin.dense.weights import DenseWeights
 from understudy.standin.protocol import DatabaseUpdate
-from understudy.theory.guess_and_check import step_grid
-
-RUN_SHARE = Fraction(8, 9)
-"""Of the price of a run, the part for comparing; the rest buys the answer. As NumericSparse shares."""
-
-
-@dataclass(frozen=True)
-class OnlineTerms:
-    """What an online construction promises and what it pays; `theorem_terms` and `practical_terms` work them out.
-
-    queries       the number of questions that may be asked
-    beta          the probability that some answer is further off than its error
-    gap           how far off, in people, the stand-in is at least when it is updated, and a bought answer at most
-    slack         how far from the threshold, in people, a comparison can be wrong
-    updates       the number of runs of the sparse vector, each of which ends with an update, that are paid for
-    run_epsilon   the ε of the comparisons of one run
-    answer_price  the price of the answer that ends a run
-
-    The stand-in is compared with the `threshold`, gap + slack, and the promised `error` is gap + 2·slack.
-    """
-
-    queries: int
-    beta: Fraction
-    gap: int
-    slack: int
-    updates: int
-    run_epsilon: Fraction
-    answer_price: Price
-    is_bounded: bool = False
-    """A theorem says that there are no more updates than these, whatever is asked."""
-
-    @property
-    def threshold(self) -> int:
-        """The threshold that gaps are compared with, in people."""
-        return self.gap + self.slack
-
-    @property
-    def error(self) -> int:
-        """How far an answer can be off, in people."""
-        return self.gap + 2 * self.slack
-
-    def text(self) -> str:
-        """The terms as one line, which names them wherever they are kept."""
-        return (
-            f"online construction: {self.queries} queries within {self.error} except with {self.beta}, "
-            f"{self.updates} updates on gaps of {self.gap} at {self.run_epsilon} and {self.answer_price}"
-        )
-
-
-def slack_of(run_epsilon: Fraction, queries: int, updates: int, beta: Fraction, *, moved: int = 1) -> int:
-    """⌈8Δ(ln k + ln(4B/β))/ε₀⌉ + 1: all comparisons of all B runs are right beyond this, except with β/2.
-
-    Δ = `moved` is what one person moves a count by. One more, since the stand-in's count is rounded to a whole one
-    before it is compared.
-
-    [DworkRoth14, Theorem 3.24]
-    """
-    return ceil(float(8 * moved / run_epsilon) * (log(queries) + log(4 * updates / beta))) + 1
-
-
-def calibrated_slack(
-    run_epsilon: Fraction, queries: int, updates: int, beta: Fraction, *, moved: int = 1
-) -> int:
-    """⌈(4Δ ln(4k/β) + 2Δ ln(4B/β))/ε₀⌉ + 1: as `slack_of`, about half of it.
-
-    There are k comparisons in all the runs together, each with noise of scale 4Δ/ε₀, and B thresholds, each with
-    noise of scale 2Δ/ε₀. A discrete Laplace number of scale s is beyond t with probability exp(-t/s) at most, so
-    all of the first are within 4Δ ln(4k/β)/ε₀ except with β/4, and all of the second within 2Δ ln(4B/β)/ε₀.
-    """
-    noise = 4 * log(4 * queries / beta) + 2 * log(4 * updates / beta)
-    return ceil(float(moved / run_epsilon) * noise) + 1
-
-
-def answer_error(price: Price, updates: int, beta: Fraction, *, moved: Sensitivity) -> int:
-    """How far any of B bought answers is off, except with β/2; `moved` is the sensitivity of one count."""
-    return noise_for(price, moved).error(beta / 2, cells=updates)
-
-
-def theorem_terms(
-    curator: Curator,
-    update_for: Callable[[Fraction], DatabaseUpdate[Any]],
-    *,
-    queries: int,
-    epsilon: Number | None = None,
-    rho: Number | None = None,
-    beta: Number = 0.05,
-) -> OnlineTerms:
-    """The terms of the smallest error that the theorem allows for a price, in `epsilon` or in `rho`.
-
-    The update algorithm makes at most B(α) updates on gaps of α, whatever is asked [Lecture 7, Definition 2],
-    so B runs are enough for ever: `update_for(α)` gives the algorithm for a gap of α of the rows, and α is chosen
-    best. Raises a `ParameterError` for an algorithm whose number of updates is no theorem, and a `RefusedError`
-    where no error below all of the rows can be promised at the price.
-    """
-    rows, failure, moved = curator.rows_at_least, probability(beta), curator.relation.moves(ONE_COUNT)
-    price = Price.of(epsilon=epsilon, rho=rho)
-    best: OnlineTerms | None = None
-    for step in step_grid(1.0, 120):
-        gap = floor(step * rows)
-        if gap < 1 or (best is not None and gap >= best.error):
-            continue
-        alpha = Fraction(gap, rows)
-        update = update_for(alpha)
-        if not getattr(update, "is_proven", True):
-            raise ParameterError("nothing bounds the updates of this algorithm: take practical terms")
-        try:
-            updates = max(update.most_updates(alpha), 1)
-            run, answer = _split(price / updates, curator.ledger.budget)
-            fits = answer_error(answer, updates, failure, moved=moved) <= _tolerance(update, gap, rows)
-        except ParameterError:  # no bound at this gap, or prices too small to mean anything
-            continue
-        slack = slack_of(run, queries, updates, failure, moved=moved.l1)
-        found = OnlineTerms(queries, failure, gap, slack, updates, run, answer, is_bounded=True)
-        if fits and found.error <= rows and (best is None or found.error < best.error):
-            best = found
-    if best is None:
-        raise RefusedError(
-            "no error below all of the rows can be promised at this price: ask with a session, which needs no "
-            "bound on updates, or with practical terms"
-        )
-    return best
-
-
-def _tolerance(update: DatabaseUpdate[Any], gap: int, rows: int) -> int:
-    """How far off the answer may be that an update is made with: its own margin, else anything below the gap."""
-    margin = getattr(update, "margin", None)
-    return gap - 1 if margin is None else floor(exact(margin) * rows)
-
-
-def _split(each: Price, budget: Budget) -> tuple[Fraction, Price]:
-    """The ε of a run's comparing and the price of its answer, which together cost what is paid for each run."""
-    run, answer = each * RUN_SHARE, each * (1 - RUN_SHARE)
-    if run.currency == "rho" and budget.filter == ZCDP_FILTER:
-        comparing = exact(float(2 * run.amount) ** 0.5)  # to the last digit as ever: journals hold it
-    else:
-        comparing = budget.epsilon_within(run, Pure(epsilon=Fraction(1)))
-    return _rounded(comparing), Price(answer.currency, _rounded(answer.amount))
-
-
-def _rounded(price: Fraction) -> Fraction:
-    """Rounded down to six digits."""
-    return exact(float(f"{float(price) * 0.9999995:.6g}"))
-
-
-def practical_terms(
-    curator: Curator,
-    *,
-    alpha: Number,
-    queries: int,
-    updates: int,
-    beta: Number = 0.05,
-    gap_share: Number = Fraction(1, 2),
-) -> OnlineTerms:
-    """Terms with noise calibrated to α, for a number of updates that is an expectation and no theorem.
-
-    `alpha` is the error of every answer, as a part of all rows (of the declared least number where that is
-    private). `gap_share` of α is what a bought answer may be off by; the rest is slack on both sides of the
-    threshold, and the more of it the cheaper is a run. The promise holds for every answer that is given; after
-    `updates` updates nothing more is certified. Raises a `ParameterError` where α is less than a few people.
-    """
-    failure, people = probability(beta), floor(positive(alpha, "alpha", at_most=1) * curator.rows_at_least)
-    gap = floor(people * positive(gap_share, "gap_share", at_most=1))
-    slack, moved = (people - gap) // 2, curator.relation.moves(ONE_COUNT)
-    if slack < 1 or gap < 1:
-        raise ParameterError(f"alpha {alpha} of the rows is {people} people: ask for a wider error")
-    currency = curator.ledger.budget.currency
-    run, answer = _cheapest_terms(calibrated_slack, queries, updates, failure, gap, slack, currency, moved)
-    return OnlineTerms(queries, failure, gap, slack, updates, run, answer)
-
-
-@lru_cache(maxsize=64)
-def _cheapest_terms(
-    slack_of_run: Callable[..., int],
-    queries: int,
-    updates: int,
-    failure: Fraction,
-    gap: int,
-    slack: int,
-    currency: Currency,
-    moved: Sensitivity,
-) -> tuple[Fraction, Price]:
-    """The least ε of a run whose noise stays within `slack`, and the least price of an answer within `gap`."""
-    run = cheapest(lambda price: slack_of_run(price, queries, updates, failure, moved=moved.l1) <= slack)
-    answer = cheapest(
-        lambda amount: answer_error(Price(currency, amount), updates, failure, moved=moved) < gap
-    )
-    return run, Price(currency, answer)
 
 
 def warm_start(
@@ -286,6 +89,8 @@ class OnlineConstruction:
         self._reader = QueryReader(curator)
         self._repeats: RepeatMemory[Answer] = RepeatMemory()
         self.update = update
+        before = terms.resumed(curator, name)
+        terms = before if before.gap == terms.gap else terms  # the update algorithm is made for a gap
         # The theorem counts updates from the uniform stand-in: another start may need more of them.
         self.terms = terms if start is None else replace(terms, is_bounded=False)
         self.analyst = analyst
@@ -357,6 +162,7 @@ class OnlineConstruction:
                 self._run = self.curator.sparse(
                     threshold=self.terms.threshold,
                     epsilon=self.terms.run_epsilon,
+                    share=self.terms.share,
                     request=f"{self._journal.name} run {self.updates + 1}.{self._lost}",
                     analyst=self.analyst,
                 )

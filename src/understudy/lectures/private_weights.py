@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from fractions import Fraction
 
 from understudy.curator.curator import Curator
 from understudy.errors import ParameterError
 from understudy.lectures.asking import curator_of
-from understudy.lectures.online import OnlineConstruction, OnlineTerms, practical_terms, theorem_terms
+from understudy.lectures.online import OnlineConstruction
+from understudy.lectures.online_terms import OnlineTerms, practical_terms, theorem_terms
 from understudy.project import Project
 from understudy.rational import Number
 from understudy.standin.dense.weights import Device, Precision
@@ -64,6 +64,7 @@ class PrivateMultiplicativeWeights(OnlineConstruction):
             terms = theorem_terms(curator, weights, queries=queries, epsilon=epsilon, rho=rho, beta=beta)
         else:
             terms = _terms(curator, weights, alpha, queries, updates, beta)
+        terms = terms.resumed(curator, name)
         gap = Fraction(terms.gap, curator.rows_at_least)
         super().__init__(curator, weights(gap), terms, name=name, analyst=analyst)
 
@@ -88,4 +89,4 @@ def _terms(
     most = max(weights(gap).most_updates(gap), 1)
     paid = most if updates is None else updates
     terms = practical_terms(curator, alpha=alpha, queries=queries, updates=paid, beta=beta)
-    return replace(terms, is_bounded=paid >= most)
+    return terms.bounded(is_bounded=paid >= most)

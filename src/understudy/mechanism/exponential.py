@@ -19,8 +19,33 @@ from understudy.privacy.relation import Sensitivity
 from understudy.rational import privacy_parameter, probability
 
 
+class ExponentialSelection:
+    """What draws by the exponential mechanism have in common: their rate, and the event of one of them.
+
+    Candidates have weights exp(-rate·loss), and one person moves every loss by at most `sensitivity`.
+    """
+
+    __slots__ = ()
+
+    epsilon: Fraction
+    sensitivity: int
+
+    @property
+    def rate(self) -> Fraction:
+        """What the log-weight of a candidate loses for each unit of loss, or lattice step below the best score."""
+        return self.epsilon / (2 * self.sensitivity)
+
+    @property
+    def event(self) -> Selection:
+        return Selection(epsilon=self.epsilon)
+
+    def event_for(self, moved: Sensitivity) -> Selection:
+        """The event of a draw by losses that neighbours move by at most `moved.l1`."""
+        return Selection(epsilon=2 * self.rate * moved.l1)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExponentialMechanism:
+class ExponentialMechanism(ExponentialSelection):
     """Choose one of k candidates; candidate i with probability ∝ exp(ε·sᵢ/(2Δ)). [Lecture 18, Algorithm 1]
 
     Scores are integers: multiples of a public lattice step, in which Δ = `sensitivity` is counted as well.
@@ -39,19 +64,6 @@ class ExponentialMechanism:
         lattice_sensitivity(self.sensitivity)
         if self.sensitivity == 0:
             raise ParameterError("scores that nobody can move need no mechanism: take the best one")
-
-    @property
-    def rate(self) -> Fraction:
-        """Loss of log-weight for each lattice step below the best score."""
-        return self.epsilon / (2 * self.sensitivity)
-
-    @property
-    def event(self) -> Selection:
-        return Selection(epsilon=self.epsilon)
-
-    def event_for(self, moved: Sensitivity) -> Selection:
-        """The event of a choice by scores of which neighbours move each by at most `moved.l1`."""
-        return Selection(epsilon=2 * self.rate * moved.l1)
 
     def choose(self, scores: NDArray[np.int64], *, noise: NoiseSource) -> int:
         """The index of the chosen candidate."""

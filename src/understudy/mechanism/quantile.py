@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from understudy.errors import ParameterError
 from understudy.mechanism.card import Card, Family
-from understudy.mechanism.exponential import ExponentialMechanism
+from understudy.mechanism.exponential import ExponentialMechanism, ExponentialSelection
 from understudy.mechanism.parameters import lattice_sensitivity, whole
 from understudy.noise.samplers import NoiseSource, uniform_below
 from understudy.noise.selection import choose
@@ -33,7 +33,7 @@ DISCRETE = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QuantileMechanism:
+class QuantileMechanism(ExponentialSelection):
     """Draw the p-quantile, or an end of an interval for it: step k of 0, …, K, with P[k] ∝ exp(-ε·loss(k)/(2Δ)).
 
     With p = a/b and n rows, of which r(k) lie below step k and R(k) at it or below, the loss of a step is how far
@@ -73,19 +73,6 @@ class QuantileMechanism:
                 "the end of a quantile would lie beyond all rows at this price",
                 remedy="Ask with a higher price, or for a level of fewer digits",
             )
-
-    @property
-    def rate(self) -> Fraction:
-        """Loss of log-weight for each unit of loss."""
-        return self.epsilon / (2 * self.sensitivity)
-
-    @property
-    def event(self) -> Selection:
-        return Selection(epsilon=self.epsilon)
-
-    def event_for(self, moved: Sensitivity) -> Selection:
-        """The event of a draw by losses of which neighbours move all cells' together by at most `moved.l1`."""
-        return Selection(epsilon=2 * self.rate * moved.l1)
 
     def losses(self, values: Whole, counts: Whole) -> tuple[Whole, list[int], Whole]:
         """For a cell of `counts` rows at steps `values`, in order: losses, multiplicities and first steps.

@@ -1,7 +1,8 @@
 """What events cost, in exact integers of a small unit, always rounded up.
 
-Two currencies that are never mixed: pure epsilon, and rho of zero-concentrated differential privacy (zCDP). Beside
-rho, a few events have a δ of their own, in units of its own. The exact price of each kind of event stands with the
+Two currencies that are never mixed: pure epsilon, and rho. That is the rho of zero-concentrated differential
+privacy (zCDP), unless a ledger is kept by another filter (`filter`), which counts in rho as well. Beside rho,
+a few events have a δ of their own, in units of its own. The exact price of each kind of event stands with the
 event (`event`).
 """
 
@@ -40,7 +41,7 @@ class PureDP:
 
 @dataclass(frozen=True, slots=True, order=True)
 class ZCDP:
-    """ρ-zero-concentrated differential privacy, as a count of units of 10^-15."""
+    """ρ in units of 10^-15: of zero-concentrated differential privacy, or as another filter counts it."""
 
     units: int
     currency: ClassVar[Literal["rho"]] = "rho"

@@ -13,6 +13,7 @@ from functools import lru_cache
 
 from understudy.query.linear import Factor, LinearQuery, product_table
 from understudy.query.marginal import Marginal
+from understudy.query.quantile_end import QuantileEnd
 
 MAX_TABLE = 1 << 16
 """Cells of the largest table that is made to find out whether two conditions exclude each other.
@@ -38,11 +39,17 @@ def excludes(one: LinearQuery, other: LinearQuery) -> bool:
 def shares_a_unit(marginals: Sequence[Marginal]) -> bool:
     """Whether marginals are moments of the same rows that add up to 1: each row gives one unit to all of them."""
     first = marginals[0]
-    if first.moment is None or not first.moment.unit:  # also an end of a quantile, which is drawn alone
+    if first.moment is None or not first.moment.unit:  # also an end of a quantile
         return False
     kinds = [marginal.moment.kind if marginal.moment else "" for marginal in marginals]
     alike = all(_same_rows(first, marginal) for marginal in marginals)
     return alike and sorted(kinds) == sorted(first.moment.unit)
+
+
+def are_quantiles_of_one(marginals: Sequence[Marginal]) -> bool:
+    """Whether marginals are ends of quantiles of one measure over the same rows: one set of counts tells them."""
+    ends = all(isinstance(marginal.moment, QuantileEnd) for marginal in marginals)
+    return ends and all(_same_rows(marginals[0], marginal) for marginal in marginals)
 
 
 def _same_rows(one: Marginal, other: Marginal) -> bool:
@@ -55,7 +62,7 @@ def disjoint_stacks(marginals: Sequence[Marginal]) -> tuple[tuple[int, ...], ...
 
     Each marginal goes to the first stack whose members all exclude it. Those with weights other than 0 and 1 stay
     alone: they are measured on a lattice of their own. So do moments, but those that add up to 1, which are one
-    stack. Every place is in one stack.
+    stack, and the ends of quantiles of one measure over the same rows. Every place is in one stack.
     """
     stacks: list[list[int]] = []
     for place, marginal in enumerate(marginals):
@@ -74,8 +81,10 @@ def disjoint_stacks(marginals: Sequence[Marginal]) -> tuple[tuple[int, ...], ...
 
 
 def _unit_of(marginals: Sequence[Marginal], place: int) -> list[int]:
-    """The places of the moments that add up to 1 with the one at `place`, alone where some are missing."""
+    """The places of what is measured with the moment at `place`, itself among them: `disjoint_stacks` says why."""
     first = marginals[place]
+    if isinstance(first.moment, QuantileEnd):
+        return [i for i, other in enumerate(marginals) if are_quantiles_of_one([first, other])]
     unit = first.moment.unit if first.moment else ()
     found = [
         i

@@ -22,7 +22,13 @@ from understudy.memory import as_text, default_limit
 from understudy.query.marginal import Marginal
 from understudy.query.residuals import parts_of
 from understudy.releases.adaptive.pick import Candidates
-from understudy.releases.adaptive.rule import BYTES_PER_CELL, CELLS, triples_are_few
+from understudy.releases.adaptive.rule import (
+    BYTES_PER_CELL,
+    BYTES_PER_SWEPT,
+    limits_of,
+    numbers_swept,
+    triples_are_few,
+)
 from understudy.releases.aim import MODEL_BYTES, ORDER
 from understudy.releases.run import Run
 from understudy.standin.from_interactions import NEWTON_CELLS, TREE_CELLS
@@ -159,7 +165,7 @@ def obstacle(run: Run, method: str, options: Options) -> str:
 def looked_at(run: Run, method: str) -> Sequence[Clique]:
     """The cliques of the largest look that a method takes: all of them are counted at once.
 
-    The last sweep of the adaptive method is no larger than its candidates' look allows (`rule.SWEEP_CELLS`).
+    The last sweep of the adaptive method counts the workload, whose cells are those of its answers.
     """
     workload = run.workload
     if method == "adaptive":
@@ -176,10 +182,12 @@ def _tree(run: Run, most: int) -> int:
 
 
 def _of_adaptive(run: Run, options: Options) -> int:
-    del options
-    return _tree(
-        run, CELLS if run.memory is None else 0
-    )  # with a limit, the rule fits the tree into what is left
+    """The tree, and the last sweep where it may be made; with a limit, the rule fits both into what is left."""
+    if run.memory is not None:
+        return _tree(run, 0)
+    limits = limits_of(run.workload, None, options.get("seconds"))
+    numbers = numbers_swept(run.domain, run.workload.cliques)
+    return _tree(run, limits.cells) + BYTES_PER_SWEPT * (numbers if numbers <= limits.swept else 0)
 
 
 def _of_aim(run: Run, options: Options) -> int:

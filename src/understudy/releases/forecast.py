@@ -8,7 +8,7 @@ depends on the table.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from math import inf, isfinite, pi, sqrt
 from pathlib import Path
@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from understudy.curator.curator import Curator
+from understudy.curator.unseen import UnseenTable
 from understudy.declaration.declaration import Declaration
 from understudy.domain.domain import Clique, Domain
 from understudy.errors import ParameterError, QueryError, RefusedError
@@ -393,24 +394,6 @@ _FORECASTS: Mapping[str, Callable[[Run, Options], _Errors]] = {
 # ---- without a table
 
 
-class _Unseen:
-    """A table of which the number of rows is known and nothing else: every look at it is a mistake."""
-
-    is_file = False
-    former_version = None
-    version = None
-
-    def __init__(self, rows: int) -> None:
-        self.rows = rows
-
-    def check_unchanged(self) -> None:
-        """Nobody has it."""
-
-    def check_size(self, marginals: Sequence[Marginal]) -> None:
-        """Sizes alone decide."""
-        del marginals
-
-
 @dataclass(frozen=True)
 class MethodPlan:
     """What one method of a release would certify for a planned table: a `width` as a rate, or why it does not fit.
@@ -434,7 +417,7 @@ def plan_release(
     """
     if declaration.rows_at_least is None and not declaration.relation.rows_are_public:
         declaration = replace(declaration, rows_at_least=rows)
-    curator = Curator(_Unseen(rows), MemoryLedger(declaration.budget), declaration)  # type: ignore[arg-type]
+    curator = Curator(UnseenTable(rows), MemoryLedger(declaration.budget), declaration)  # type: ignore[arg-type]
     run = Run(curator, workload, declaration.budget, "plan", beta=probability(beta))
     try:
         best = selected(run, "auto", {})

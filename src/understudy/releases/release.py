@@ -33,6 +33,7 @@ from understudy.query.refined import least_refined
 from understudy.query.workload import AllMarginals, Workload
 from understudy.rational import Number, probability
 from understudy.releases import folder as files
+from understudy.releases.agreement import agreeing_rows
 from understudy.releases.certificate import certificate_of
 from understudy.releases.cut_bins import cut_counts
 from understudy.releases.declared_zeros import check_possible, emptied
@@ -41,7 +42,7 @@ from understudy.releases.methods import perform
 from understudy.releases.purchases import paid_before, purchases
 from understudy.releases.run import MarginalAnswer, Outcome, Progress, Run, Sums
 from understudy.releases.stored import as_arrays
-from understudy.releases.synthetic import MAX_ROWS, Codes, Within, as_rule, as_table, framed, sample_codes
+from understudy.releases.synthetic import MAX_ROWS, Codes, Within, as_rule, as_table, framed
 from understudy.releases.workload_file import as_workload
 
 Cells = NDArray[np.float64]
@@ -225,10 +226,12 @@ class Release:
     def draw(self, rows: int | None = None, *, seed: int = 0) -> Codes:
         """The codes of the rows of `sample`: for each attribute the number of each row's cell.
 
-        There are `rows` of them, by default `drawn_rows`.
+        There are `rows` of them, by default `drawn_rows`. They agree with the answers as far as whole rows can
+        (`releases.agreement`).
         """
         count = self.drawn_rows if rows is None else rows
-        return sample_codes(self.standin, count, np.random.default_rng([seed, 0]))
+        told = (*self.answers, *self.also)
+        return agreeing_rows(self.standin, told, count, np.random.default_rng([seed, 0]))
 
     @property
     def drawn_rows(self) -> int:

@@ -5,7 +5,8 @@ questions will come, so such a purchase may turn out to have been useless. The a
 
 Let D be what all different questions so far would cost if each were bought by itself,
 with the ledger's joint accounting; C what all purchases ahead cost, with joint accounting as well; and κ ≥ 1 how
-much dearer a count is in the session than by itself, since purchases ahead take a part of β.
+much dearer a count of the session can still become than by itself: purchases ahead take a part of β, and so do the
+first counts, which get more than an even share (`beta_spending`).
 
 Rule        A purchase ahead is made only where, with it, C ≤ (RATIO - κ)·D + FREE·u; u is the price of one count.
 Promise     After every question of every sequence a session has cost at most RATIO·D + FREE·u.
@@ -14,7 +15,7 @@ Why         A question's own counts are bought only where nothing else answers i
             itself. So the session's purchases are those ahead, and a part of the direct ones times κ. A joint
             price is a maximum of sums: it is at most the sum of the joint prices of two parts, and more events
             never cost less. Hence the session costs at most C + κ·D. The rule held when C grew last; D only grew
-            since, and κ grows with C alone.
+            since, and κ was taken for the least share of β that any later count can get.
 Needed      No deterministic rule that keeps the promise buys earlier. Where one class of price P answers all that
             comes, nothing but direct answers can be bought before D ≥ (P - FREE·u)/(RATIO - 1): with a ratio of
             3/2 a session that is to answer very many questions pays up to three times the price of the class.
@@ -82,20 +83,24 @@ class Allowance:
 
     # ---- the rule
 
-    def permits(self, events: Sequence[Event], *, left: float, asked: int) -> bool:
+    def permits(
+        self, events: Sequence[Event], *, least_share: float, asked: int, dearer: Fraction = Fraction(1)
+    ) -> bool:
         """Whether purchases ahead may be made now.
 
-        `left` is what is left of β, as a probability, when they have been made; `asked` questions came so far.
+        `least_share` is the least share of β, as a probability, that a count of the session can get once they have
+        been made, and `dearer` how many times as dear as a count with this share it can be beside that (`looks`);
+        `asked` questions came so far.
         """
         ahead = self._ahead
         for event in events:
             ahead = self._joint.after(ahead, event)
         cost, alone = self._joint.cost(ahead).units, self._price(self._share(asked))
-        dearer = self._price(rounded(left / (self._terms.ahead(asked) + 1))) / alone
+        kappa = dearer * self._price(rounded(least_share)) / alone
         unit = ceil(alone * UNITS)
 
         def is_enough(direct: int) -> bool:
-            return cost <= (RATIO - dearer) * direct + FREE * unit
+            return cost <= (RATIO - kappa) * direct + FREE * unit
 
         if is_enough(self._direct_cost):
             return True

@@ -31,6 +31,7 @@ from understudy.sessions.deduction import Deduction, SessionPromise
 from understudy.sessions.forecast import Forecast
 from understudy.sessions.funds import Funds
 from understudy.sessions.knowledge import Knowledge
+from understudy.sessions.looks import made_now
 from understudy.sessions.policy import PurchasePolicy
 from understudy.sessions.purchase import Purchase, PurchaseRequest, PurchaseResult
 from understudy.sessions.purchase_journal import PurchaseJournal
@@ -185,7 +186,7 @@ class Buyer:
     def _buy(self, marginal: Marginal, asking: Asking, asked: int) -> Answer:
         """Make the purchases that are forecast for a question, until what was released answers it."""
         with self._planning:
-            *before, last = self._planned(marginal, asking.analyst, asked)
+            *before, last = made_now(self._planned(marginal, asking.analyst, asked))
         for purchase in before:
             self._make(purchase, asking)
         answer = self.deduced(marginal, asking.charged) if before else None
@@ -193,9 +194,7 @@ class Buyer:
             if before:  # more is known than when the last purchase was planned
                 with self._planning:
                     last = self._forecast(asking.analyst).last(marginal, asked=asked)
-            if self._make(last, asking).answer is not None:
-                found = self.memory.find(marginal)
-                assert found is not None
+            if self._make(last, asking).answer is not None and (found := self.memory.find(marginal)):
                 return replace(found, cost=asking.charged)
             before, answer = [last], self.deduced(marginal, asking.charged)
         with self._planning:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from understudy.answer.answer import Answer
-from understudy.answer.counts import RowBounds
+from understudy.answer.counts import PopulationReach, RowBounds
 from understudy.curator.curator import Curator
 from understudy.domain.refinement import refines
 from understudy.errors import ParameterError, QueryError
@@ -25,7 +25,7 @@ from understudy.sessions.cut_knowledge import CutKnowledge
 from understudy.sessions.direct import intervals
 from understudy.sessions.histogram import rows_error
 from understudy.sessions.knowledge import UNBOUNDED, IntervalTable, Knowledge, boxes_of, nearest
-from understudy.sessions.population import Population, population
+from understudy.sessions.population import Population, by_tilting, by_transfer, narrower
 from understudy.sessions.terms import Terms
 
 if TYPE_CHECKING:
@@ -56,12 +56,27 @@ class SessionPromise:
             )
         return cls(curator, terms, rows, width)
 
-    @cached_property
+    @property
     def population(self) -> Population:
-        """How far shares of rows can be from those of the population behind the table, or why nobody can tell."""
+        """How far shares of rows can be from those of the population behind the table, or why nobody can tell.
+
+        It goes by what the ledger holds at this moment.
+        """
+        tilting = by_tilting(self.curator, self.terms, self.rows, share_error=self._share_error)
+        return narrower(tilting, self._transfer)
+
+    def population_of_shares(self) -> PopulationReach | None:
+        """How far shares of a number of rows that is not known exactly can be from the population's now."""
+        return self.population.of_shares
+
+    @cached_property
+    def _transfer(self) -> Population:
+        return by_transfer(self.curator, self.terms, share_error=self._share_error)
+
+    @property
+    def _share_error(self) -> float | None:
         public = self.curator.relation.rows_are_public
-        share_error = None if public else (self.width + rows_error(self.width)) / self.rows
-        return population(self.curator, self.terms, share_error=share_error)
+        return None if public else (self.width + rows_error(self.width)) / self.rows
 
     def nothing_released(self) -> Deduction:
         """What is known before the first purchase: the public bounds of the number of rows."""
@@ -72,10 +87,15 @@ class SessionPromise:
 
     def certified(self, answer: Answer, most: float) -> Answer:
         """The answer with its error against the population, where a theorem gives one for at most `most` rows."""
-        reach = None if most >= UNBOUNDED else self.population.of_counts(answer, self.width, most)
+        if most >= UNBOUNDED:
+            return answer
+        known = self.population
+        reach = known.of_counts(answer, self.width, most)
         if reach is None:
             return answer
-        return replace(answer, population_error=reach, population_beta=self.population.beta)
+        return replace(
+            answer, population_error=reach, population_beta=known.beta, population_theorem=known.theorem
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,9 +138,9 @@ class Deduction:
     def rows(self) -> RowBounds:
         """What is known of the number of rows, and how far shares of it can be from the population's."""
         least, most = self.knowledge.total
-        known = most - least <= 2 * rows_error(self.promise.width)  # else shares can be further off
-        reach = self.promise.population.half_width if known else None
-        return RowBounds(least, inf if most >= UNBOUNDED else most, share_population_error=reach)
+        known = least < most <= least + 2 * rows_error(self.promise.width)  # else shares can be further off
+        reach = self.promise.population_of_shares if known else None
+        return RowBounds(least, inf if most >= UNBOUNDED else most, share_population=reach)
 
     def uncertified(self, standin: FittedStandin, marginal: Marginal, charged: Cost) -> Answer:
         """An answer by a stand-in of this knowledge; `charged` was paid for what did not suffice."""

@@ -1,7 +1,8 @@
 """The counts of one question, bought by themselves; and what is known of a question before anything is bought.
 
-The noise of a question is drawn once. It is never topped up and never drawn again, so that nobody learns more from
-asking twice, and the band that was fixed when it was bought stays valid.
+The noise of a question is drawn once and never drawn again, so that nobody learns more from asking twice, and
+the band that was fixed when it was bought stays valid. Counts that are bought in two looks are planned so
+from the start (`looks`).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from understudy.domain.refinement import RefinedDomain
 from understudy.privacy.event import Event
 from understudy.privacy.price import Price
 from understudy.query.box import Box, Cells, as_text, from_plain, from_text, plain
+from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.sessions.calibrator import Calibrator
 from understudy.sessions.cut_knowledge import cut_intervals, enclosed
@@ -32,14 +34,19 @@ from understudy.sessions.knowledge import (
 )
 from understudy.sessions.moment_bounds import moment_intervals
 from understudy.sessions.purchase import PurchaseRequest, PurchaseResult
+from understudy.sessions.weighted_sums import weighted_intervals
+
+MOST_RUNNING = 1 << 12
+"""Cells of a table whose running sums are looked for."""
 
 
 def intervals(knowledge: Knowledge, marginal: Marginal) -> IntervalTable | None:
     """Intervals for the counts of a marginal's cells, in people, from what was released.
 
     None where its condition is no box and nothing can be deduced. Sums of a moment are bounded by the counts of
-    the bins of its measure. The marginal may be over a refined domain, and what was learnt of such ones tells of
-    declared cells too (`cut_knowledge`).
+    the bins of its measure, and weighted sums by those of the sets that their weights are the levels of. The
+    marginal may be over a refined domain, and what was learnt of such ones tells of declared cells too
+    (`cut_knowledge`).
     """
     is_cut = isinstance(marginal.domain, RefinedDomain)
     if marginal.moment is not None:
@@ -64,6 +71,8 @@ def _of_bins(knowledge: Knowledge, marginal: Marginal, counted: Marginal) -> Int
 def _declared(knowledge: Knowledge, marginal: Marginal) -> IntervalTable | None:
     """Intervals for the counts of declared cells, from what was released of declared cells."""
     where = marginal.where
+    if not where.is_counting and where.largest > where.smallest:
+        return weighted_intervals(marginal, lambda counted: _declared(knowledge, counted))
     if where.largest == 0:
         return IntervalTable(np.zeros(marginal.shape), np.zeros(marginal.shape))
     if not marginal.by and where.largest == where.smallest:
@@ -89,6 +98,30 @@ def _within(knowledge: Knowledge, by: Clique, box: Box) -> IntervalTable:
         if name in own:
             held = held & own[name].reshape([-1 if i == axis else 1 for i in range(len(by))])
     return IntervalTable(np.where(held, table.low, 0.0), np.where(held, table.high, 0.0))
+
+
+def running_sums(knowledge: Knowledge, marginal: Marginal, name: str) -> tuple[Values, Values] | None:
+    """The lower and upper ends of the counts of each cell of an attribute and all before it, in a marginal by
+    it.
+
+    A band for ranges tells these as well as it tells single cells, where the errors of cells would add up. None
+    where there are too many of them, or the marginal is of no box.
+    """
+    if isinstance(marginal.domain, RefinedDomain) or name not in marginal.by:
+        return None
+    if marginal.size > MOST_RUNNING or boxes_of(marginal) is None:
+        return None
+    axis, size = marginal.by.index(name), marginal.domain[name].size
+    others = marginal.by[:axis] + marginal.by[axis + 1 :]
+    ends = []
+    for last in range(size):
+        upto = LinearQuery.conjunction(marginal.domain, {name: np.arange(size) <= last})
+        known = intervals(knowledge, Marginal(marginal.domain, others, marginal.where & upto))
+        if known is None:
+            return None
+        ends.append(known)
+    low, high = (np.stack([getattr(end, side) for end in ends], axis=axis) for side in ("low", "high"))
+    return low, high
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,35 +181,43 @@ class DirectPurchase:
         There is no answer where cells that were known at the time of the plan are not known here.
         """
         measured = request.measure(calibrator.curator, self.marginal, self.price)
-        box, table = boxes_of(self.marginal), self._narrowed(calibrator, knowledge, measured.noisy)
-        if isinstance(self.marginal.domain, RefinedDomain):
-            knowledge.cuts.learn(self.marginal, table)
-        elif box is not None:
-            self._learn(knowledge, box, table)
-            variance = float(calibrator.curator.calibration.mechanism(self.marginal, self.price)[0].variance)
-            knowledge.keep(ReleasedTable(self.marginal.by, box, measured.noisy, variance))
+        table = narrowed(knowledge, self.marginal, self.paid, measured.noisy, calibrator.width)
+        variance = float(calibrator.curator.calibration.mechanism(self.marginal, self.price)[0].variance)
+        learn(knowledge, self.marginal, table, measured.noisy, variance)
         if bool((table.high - table.low > 2 * calibrator.width + TOUCHING).any()):
             return PurchaseResult(measured.cost)
         value, error = nearest(table, measured.noisy, calibrator.width)
         answer = Answer(self.marginal, value, error, measured.noisy, measured.cost, 1.0)
         return PurchaseResult(measured.cost, self.marginal, answer)
 
-    def _narrowed(self, calibrator: Calibrator, knowledge: Knowledge, noisy: Values) -> IntervalTable:
-        """What is known of the cells, narrowed by the band in those that were paid for, and in no others."""
-        known = intervals(knowledge, self.marginal)
-        if known is None:
-            known = IntervalTable(
-                np.zeros(self.marginal.shape), np.full(self.marginal.shape, knowledge.total[1])
-            )
-        low, high = np.array(known.low), np.array(known.high)
-        met = knowledge.met(
-            IntervalTable(low[self.paid], high[self.paid]), noisy[self.paid], calibrator.width
-        )
-        low[self.paid], high[self.paid] = met.low, met.high
-        return IntervalTable(low, high)
 
-    def _learn(self, knowledge: Knowledge, box: Box, table: IntervalTable) -> None:
-        if self.marginal.by:
-            knowledge.learn_table(self.marginal.by, box, table)
-        else:
-            knowledge.learn(box, (float(table.low), float(table.high)))
+def narrowed(
+    knowledge: Knowledge, marginal: Marginal, paid: Cells, noisy: Values, width: float
+) -> IntervalTable:
+    """What is known of a question's cells, narrowed by a band of `width` people around noisy counts in those
+    that were paid for, and in no others.
+    """
+    known = intervals(knowledge, marginal)
+    if known is None:
+        known = IntervalTable(np.zeros(marginal.shape), np.full(marginal.shape, knowledge.total[1]))
+    low, high = np.array(known.low), np.array(known.high)
+    met = knowledge.met(IntervalTable(low[paid], high[paid]), noisy[paid], width)
+    low[paid], high[paid] = met.low, met.high
+    return IntervalTable(low, high)
+
+
+def learn(
+    knowledge: Knowledge, marginal: Marginal, table: IntervalTable, noisy: Values, variance: float
+) -> None:
+    """Add the intervals of a question's cells to the knowledge, and keep its noisy counts for stand-ins."""
+    box = boxes_of(marginal)
+    if isinstance(marginal.domain, RefinedDomain):
+        knowledge.cuts.learn(marginal, table)
+        return
+    if box is None:
+        return
+    if marginal.by:
+        knowledge.learn_table(marginal.by, box, table)
+    else:
+        knowledge.learn(box, (float(table.low), float(table.high)))
+    knowledge.keep(ReleasedTable(marginal.by, box, noisy, variance))

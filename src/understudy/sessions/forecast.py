@@ -9,6 +9,7 @@ from understudy.query.marginal import Marginal
 from understudy.sessions.direct import DirectPurchase
 from understudy.sessions.funds import Funds
 from understudy.sessions.knowledge import Knowledge
+from understudy.sessions.looks import LookPurchase
 from understudy.sessions.policy import PurchasePolicy
 from understudy.sessions.purchase import Purchase
 
@@ -33,25 +34,35 @@ class Forecast:
         counts.
         """
         wanted = self.policy.purchase(self.knowledge, marginal, asked=asked)
-        if isinstance(wanted, DirectPurchase) or self.funds.is_payable([wanted]):
+        if isinstance(wanted, DirectPurchase | LookPurchase) or self.funds.is_payable([wanted]):
             return wanted
-        return self.policy.direct(self.knowledge, marginal, asked=asked)
+        return self.policy.counts(self.knowledge, marginal, asked=asked)
 
     def of(self, marginal: Marginal, *, asked: int) -> list[Purchase]:
         """All that a question may buy, the purchase that answers it last.
 
         Before it come the number of rows, where that is private and not known yet, and histograms; each only
-        where it leaves enough of the budget for the answer.
+        where it leaves enough of the budget for the answer. Of two looks the second is there as well, since it may
+        be needed; where both cannot be paid, the counts are bought in one look.
         """
-        last = self.last(marginal, asked=asked)
+        answering = self._answering(marginal, asked=asked)
         opening = (
             None if self.funds.calibrator.relation.rows_are_public else self.policy.opening(self.knowledge)
         )
-        before = [] if opening is None or not self.funds.is_payable([opening, last]) else [opening]
+        before = [] if opening is None or not self.funds.is_payable([opening, *answering]) else [opening]
         histograms = self.policy.preparations(marginal, asked=asked)
-        if histograms and self.funds.is_payable([*before, *histograms, last]):
+        if histograms and self.funds.is_payable([*before, *histograms, *answering]):
             before += histograms
-        return [*before, last]
+        return [*before, *answering]
+
+    def _answering(self, marginal: Marginal, *, asked: int) -> list[Purchase]:
+        last = self.last(marginal, asked=asked)
+        if not isinstance(last, LookPurchase) or last.second:
+            return [last]
+        both: list[Purchase] = [last, last.next]
+        if self.funds.is_payable(both):
+            return both
+        return [self.policy.direct(self.knowledge, marginal, asked=asked)]
 
     def of_all(self, marginals: Iterable[Marginal], *, asked: int) -> list[Purchase]:
         """All that several questions may buy, one after the other.
@@ -62,7 +73,7 @@ class Forecast:
         forecast, purchases = self, list[Purchase]()
         for i, marginal in enumerate(marginals):
             for purchase in forecast.of(marginal, asked=asked + i):
-                if isinstance(purchase, DirectPurchase):
+                if isinstance(purchase, DirectPurchase | LookPurchase):
                     forecast = replace(forecast, policy=forecast.policy.with_less_beta(purchase.share))
                     purchases.append(purchase)
                 elif not _contains(purchases, purchase):

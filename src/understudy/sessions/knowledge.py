@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,10 @@ from understudy.query.box import Box, Grid, Words
 from understudy.query.marginal import Marginal
 from understudy.sessions.cut_knowledge import CutKnowledge
 from understudy.sessions.one_way import OneWay
-from understudy.sessions.table_bounds import UpperEnds, of_marginals
+from understudy.sessions.table_bounds import UpperEnds, along, of_marginals
+
+if TYPE_CHECKING:
+    from understudy.sessions.looks import FirstLook
 
 Values = NDArray[np.float64]
 Interval = tuple[float, float]
@@ -41,6 +44,9 @@ UNBOUNDED = 2.0**60
 
 MOST_BOXES = 1 << 15
 """Boxes with known counts that are searched for supersets and subsets; older ones are forgotten first."""
+
+MOST_FIXED = 3
+"""Conditions that a table is looked for which groups by them instead."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,6 +112,7 @@ class Knowledge:
     one_ways      the histograms, by the name of their attribute
     marginals     the classes of all marginals that were bought
     released      the noisy counts of single questions, for stand-ins
+    first_looks   first looks that were not enough, by their question (`looks`)
     cuts          what is known of counts that cut declared cells
     """
 
@@ -114,6 +121,7 @@ class Knowledge:
     one_ways: dict[str, OneWay] = field(default_factory=dict)
     marginals: list[ReleasedClass] = field(default_factory=list)
     released: deque[ReleasedTable] = field(default_factory=deque)
+    first_looks: dict[Any, FirstLook] = field(default_factory=dict)
     cuts: CutKnowledge = field(default_factory=CutKnowledge)
     _contradiction: Contradiction = field(default_factory=Contradiction)
     _grids: dict[Clique, dict[Place, ReleasedClass]] = field(default_factory=dict)
@@ -147,6 +155,7 @@ class Knowledge:
         other.marginals, other.released = list(self.marginals), self.released.copy()
         other._grids = {by: dict(held) for by, held in self._grids.items()}
         other._outer, other.cuts = self._outer.copy(), self.cuts.copy()
+        other.first_looks = dict(self.first_looks)
         return other
 
     def learn(self, box: Box, interval: Interval) -> None:
@@ -323,11 +332,31 @@ class Knowledge:
             table = held.table(by, where)
             if table is not None:
                 low, high = np.maximum(low, table.low), np.minimum(high, table.high)
+        for table in self._slices(by, where):
+            low, high = np.maximum(low, table.low), np.minimum(high, table.high)
         high = np.minimum(high, self._outer.above(by, where))
         for held in self.marginals if where.sides else ():
             ends = of_marginals(held, by, where)
             low, high = np.maximum(low, ends[0]), np.minimum(high, ends[1])
         return self.settled(low, high)
+
+    def _slices(self, by: Clique, where: Box) -> Iterator[IntervalTable]:
+        """Released tables of which a marginal is a slice: they group by what its condition fixes to one cell."""
+        single = [name for name, cells in where.sides.items() if cells.sum() == 1]
+        for length in range(1, min(len(single), MOST_FIXED) + 1):
+            for names in combinations(single, length):
+                whole = self.grid.domain.clique((*by, *names))
+                table = self._tables.get((whole, tuple(part for part in where.key if part[0] not in names)))
+                if table is not None:
+                    yield IntervalTable(*(along(end, whole, by, where) for end in (table.low, table.high)))
+
+    def cell_counts(self, name: str) -> Values | None:
+        """Noisy counts of an attribute's cells among all rows, in people, if any were released."""
+        one = self.one_ways.get(name)
+        if one is not None:
+            return one.counts
+        table = self._tables.get(((name,), ()))
+        return None if table is None else (table.low + table.high) / 2
 
     # ---- what to answer
 

@@ -19,15 +19,18 @@ from understudy.privacy.cost import Cost
 from understudy.privacy.event import Event
 from understudy.query.box import Box
 from understudy.query.marginal import Marginal
+from understudy.rational import Number
 from understudy.sessions.allowance import Allowance
+from understudy.sessions.beta_spending import least_share, part_of_left
 from understudy.sessions.calibrator import Calibrator, rounded
 from understudy.sessions.direct import DirectPurchase
 from understudy.sessions.histogram import HistogramPurchase, RowCountPurchase
 from understudy.sessions.knowledge import Knowledge, boxes_of
+from understudy.sessions.looks import FIRST, LookPurchase, dearer, next_look
 from understudy.sessions.marginals_class import MarginalsPurchase, can_buy
 from understudy.sessions.product_class import ProductPurchase, is_feasible
 from understudy.sessions.purchase import Purchase
-from understudy.sessions.ski_rental import MarginalsSkiRental, SkiRental
+from understudy.sessions.ski_rental import MarginalsSkiRental, SkiRental, cell_of
 from understudy.sessions.terms import AllMarginals, Announced, Conjunctions, Terms
 
 HISTOGRAMS = 0.1
@@ -48,12 +51,27 @@ GROUP_BYS = 0.75
 HISTOGRAMS_COST = 0.1
 """Histograms may cost together this part of the price of all expected questions, each bought by itself."""
 
+HISTOGRAM_RENT, HISTOGRAM_COUNTS = 6.0, 25.0
+"""A histogram is bought once questions about its attribute have cost so many times its price, and so many
+counts: its bounds spare some of them, and small counts, which it would spare most of, are cheap by themselves
+(`looks`)."""
+
+CELL_COUNTS = 0.5
+"""The same where counts of single cells lead to the class: conjunctions of other kinds come beside them."""
+
 LEAST_SHARE = 1e-250
 """A share of β below this buys nothing: the tails of noise are not computed so far out."""
 
 _KINDS = {
     kind.kind: kind
-    for kind in (RowCountPurchase, HistogramPurchase, ProductPurchase, MarginalsPurchase, DirectPurchase)
+    for kind in (
+        RowCountPurchase,
+        HistogramPurchase,
+        ProductPurchase,
+        MarginalsPurchase,
+        DirectPurchase,
+        LookPurchase,
+    )
 }
 
 
@@ -79,6 +97,9 @@ class PurchasePolicy:
         self._rows_bought = False
         self._orders: set[int] = set()
         self._marginals_rental = MarginalsSkiRental()
+        self._cells_rental = MarginalsSkiRental(of_cells=True)
+        self._histogram_rents: dict[tuple[str, bool], float] = {}
+        self._counts_bought = 0
         beta = float(terms.beta)
         # What is left of β for classes and single questions, as a probability.
         self.left = beta * (1 - HISTOGRAMS - CELLS - (0.0 if calibrator.relation.rows_are_public else TOTAL))
@@ -89,9 +110,9 @@ class PurchasePolicy:
         return _KINDS[plan["kind"]].read(self._calibrator, plan)
 
     def with_less_beta(self, share: float) -> Self:
-        """A copy of the policy with `share` less of β left; the records of what was bought are shared."""
+        """A copy of the policy after one more count, with `share` less of β; records of purchases are shared."""
         other = copy(self)
-        other.left = self.left - share
+        other.left, other._counts_bought = self.left - share, self._counts_bought + 1
         return other
 
     # ---- what was bought
@@ -102,7 +123,20 @@ class PurchasePolicy:
 
         The number of rows and histograms have parts of β of their own, and are bought once each.
         """
-        self.left = max(nextafter(self.left - purchase.share, 0.0), 0.0)
+        self._take(purchase.share)
+
+    def _take(self, share: float) -> None:
+        self.left = max(nextafter(self.left - share, 0.0), 0.0)
+
+    @note.register
+    def _(self, purchase: DirectPurchase) -> None:
+        self._counts_bought += 1
+        self._take(purchase.share)
+
+    @note.register
+    def _(self, purchase: LookPurchase) -> None:
+        self._counts_bought += not purchase.second
+        self._take(purchase.share)
 
     @note.register
     def _(self, purchase: RowCountPurchase) -> None:
@@ -137,12 +171,29 @@ class PurchasePolicy:
     @made.register
     def _(self, purchase: DirectPurchase, charged: Cost) -> None:
         self._allowance.asked(purchase.marginal)
-        if purchase.marginal.moment is not None or _is_cut(purchase.marginal):
+        self._rented(purchase, charged, again=False)
+
+    @made.register
+    def _(self, purchase: LookPurchase, charged: Cost) -> None:
+        if not purchase.second:
+            self._allowance.asked(purchase.marginal)
+        self._rented(purchase, charged, again=purchase.second)
+
+    def _rented(self, purchase: DirectPurchase | LookPurchase, charged: Cost, *, again: bool) -> None:
+        """Remember what a question's own counts cost, as rent of the classes that would have answered it."""
+        marginal, price = purchase.marginal, purchase.price
+        if marginal.moment is not None or _is_cut(marginal) or self._terms.is_direct:
             return  # no class of counts of declared cells would have answered it
-        if purchase.marginal.by:
-            self._marginals_rental.pay(purchase.marginal, purchase.price)
-        elif (box := Box.of(purchase.marginal.where)) is not None and not self._terms.is_direct:
-            self._ski_rental.pay(box, purchase.price, charged.amount)
+        for name in marginal.clique:
+            kind = name, bool(marginal.by)
+            part = float(price.amount) / len(marginal.clique)
+            self._histogram_rents[kind] = self._histogram_rents.get(kind, 0.0) + part
+        if marginal.by:
+            self._marginals_rental.pay(marginal, price.amount, again=again)
+        elif (box := Box.of(marginal.where)) is not None:
+            self._ski_rental.pay(box, price, charged.amount, again=again)
+            if (cell := cell_of(box)) is not None:
+                self._cells_rental.pay(cell, charged.amount, again=again)
 
     def _is_announced(self, announced: Announced) -> bool:
         """Whether a class stands in the session's terms: then it was asked for, and not bought ahead."""
@@ -222,7 +273,10 @@ class PurchasePolicy:
         of_their_own = (HistogramPurchase, RowCountPurchase)
         left = self.left - sum(p.share for p in purchases if not isinstance(p, of_their_own))
         events = [self._event(purchase) for purchase in purchases]
-        return self._allowance.permits(events, left=left, asked=asked)
+        least = least_share(left, self._counts_bought, self._terms.ahead(asked) + 1) * (1 - FIRST)
+        return self._allowance.permits(
+            events, least_share=least, dearer=dearer(self._calibrator), asked=asked
+        )
 
     def preparations(self, marginal: Marginal, *, asked: int) -> list[Purchase]:
         """Histograms to buy before a question: of its attributes, while they cost little beside all questions.
@@ -239,6 +293,9 @@ class PurchasePolicy:
             if self._domain[name].size < 2 or not self._histograms.isdisjoint({(name, False), (name, plain)}):
                 continue
             histogram = self._histogram(name, plain=plain)
+            rent = self._histogram_rents.get((name, plain), 0.0)
+            if rent < HISTOGRAM_RENT * float(histogram.price.amount) + HISTOGRAM_COUNTS * self._single_price:
+                continue
             cost += float(histogram.price.amount)
             if cost <= HISTOGRAMS_COST * self._single_price * self._terms.queries and self._permits(
                 [*histograms, histogram], asked=asked
@@ -255,43 +312,74 @@ class PurchasePolicy:
         return self._offered[name, plain]
 
     def direct(self, knowledge: Knowledge, marginal: Marginal, *, asked: int) -> DirectPurchase:
-        """The counts of a question bought by themselves, with an even part of what is left of β.
+        """The counts of a question bought by themselves, with a part of what is left of β (`beta_spending`).
 
         Raises an `InsufficientBudgetError` in the currency `beta` where too little of β is left.
         """
-        share = rounded(self.left / (self._terms.ahead(asked) + 1))
+        expected = self._terms.ahead(asked) + 1
+        part = 1 / expected if self._terms.is_direct else part_of_left(self._counts_bought, expected)
+        share = rounded(self.left * part)
         if share < LEAST_SHARE:
             raise InsufficientBudgetError(requested=inf, remaining=0.0, currency="beta")
         return DirectPurchase.of(self._calibrator, knowledge, marginal, share)
+
+    def counts(
+        self, knowledge: Knowledge, marginal: Marginal, *, asked: int
+    ) -> DirectPurchase | LookPurchase:
+        """The counts of a question bought by themselves: in two looks, where one is likely to be enough.
+
+        Raises as `direct` does.
+        """
+        second = next_look(knowledge, marginal)
+        if second is not None:
+            return second
+        direct = self.direct(knowledge, marginal, asked=asked)
+        if self._terms.is_direct:
+            return direct
+        return LookPurchase.of(self._calibrator, knowledge, direct) or direct
 
     def purchase(self, knowledge: Knowledge, marginal: Marginal, *, asked: int) -> Purchase:
         """The purchase that answers a question: its counts by themselves, or a class that contains it.
 
         Raises as `direct` does.
         """
-        ahead, direct = self._terms.ahead(asked), self.direct(knowledge, marginal, asked=asked)
+        ahead, direct = self._terms.ahead(asked), self.counts(knowledge, marginal, asked=asked)
         if self._terms.is_direct or marginal.moment is not None or _is_cut(marginal):
             return direct
         if marginal.by:
-            order = self._marginals_rental.due(
-                self._calibrator, marginal, direct.price, asked=asked, ahead=ahead
-            )
-            if order and not self._orders:
-                marginals = MarginalsPurchase.of(
-                    self._calibrator, knowledge, order, rounded(self.left * GROUP_BYS)
-                )
-                if (
-                    marginals is not None
-                    and self._marginals_rental.is_worth(marginals.price)
-                    and self._permits([marginals], asked=asked)
-                ):
-                    return marginals
-            return direct
+            price = direct.price.amount
+            marginals = self._marginals(knowledge, self._marginals_rental, marginal, price, asked=asked)
+            return marginals or direct
         box = boxes_of(marginal)
         if box is None:
             return direct
+        if (cell := cell_of(box)) is not None:
+            price = direct.price.amount
+            marginals = self._marginals(knowledge, self._cells_rental, cell, price, asked=asked)
+            if marginals is not None:
+                return marginals
         product = self._ski_rental.choose(box, direct.price, left=self.left, asked=asked, ahead=ahead)
         return product if product is not None and self._permits([product], asked=asked) else direct
+
+    def _marginals(
+        self,
+        knowledge: Knowledge,
+        rental: MarginalsSkiRental,
+        marginal: Marginal,
+        price: Number,
+        *,
+        asked: int,
+    ) -> MarginalsPurchase | None:
+        """The class of all marginals, where the rent of questions like this one makes it due."""
+        ahead = self._terms.ahead(asked)
+        order = 0 if self._orders else rental.due(self._calibrator, marginal, price, asked=asked, ahead=ahead)
+        if not order:
+            return None
+        share = rounded(self.left * (CELL_COUNTS if rental.of_cells else GROUP_BYS))
+        offer = MarginalsPurchase.of(self._calibrator, knowledge, order, share)
+        if offer is None or not rental.is_worth(offer.price):
+            return None
+        return offer if self._permits([offer], asked=asked) else None
 
     @cached_property
     def _single_price(self) -> float:

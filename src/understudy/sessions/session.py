@@ -5,7 +5,8 @@
 
 How it is kept: measure, band, freeze. A purchase measures a class of counts once, with noise. Its band is an error
 that holds for all members of the class at once, except with the purchase's share of β; it is fixed before anyone
-chooses a member. The noise is frozen: never topped up, never drawn again. An answer is deduced from bands, which
+chooses a member. The noise is frozen: never drawn again, and what is added to it (a second look) was planned
+before it was drawn. An answer is deduced from bands, which
 costs nothing. If the deduced interval is no wider than 2α, the answer is a value in it that is within α of both
 ends; else something is bought.
 
@@ -22,7 +23,7 @@ stopped.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, overload
 
@@ -54,6 +55,8 @@ from understudy.rational import Number
 from understudy.sessions.asking import Asking, digest
 from understudy.sessions.buyer import Buyer
 from understudy.sessions.deduction import Deduction, SessionPromise
+from understudy.sessions.direct import running_sums
+from understudy.sessions.knowledge import Values
 from understudy.sessions.population import Population
 from understudy.sessions.purchase import Purchase
 from understudy.sessions.terms import Announced, Terms
@@ -263,11 +266,21 @@ class Session:
 
     def _as_counts(self, answers: Sequence[Answer]) -> SourceCounts:
         return SourceCounts(
-            tuple(CellCounts(answer, answer.value, answer.error) for answer in answers),
+            tuple(
+                CellCounts(answer, answer.value, answer.error, through=self._through(answer))
+                for answer in answers
+            ),
             self._known.rows(),
             float(self.terms.beta),
             self._buyer.nothing,
         )
+
+    def _through(self, answer: Answer) -> Callable[[str], tuple[Values, Values] | None] | None:
+        """Who asks for it is told what is known of running sums, which is more than the cells tell."""
+        if answer.source == "uncertified" or not answer.query.by:
+            return None
+        known = self._known
+        return lambda name: running_sums(known.knowledge, answer.query, name)
 
     def price(self, question: Asked, analyst: str | None = None) -> Cost:
         """The most that a question can cost, in the ledger's currency (ε or ρ), if it is asked now.

@@ -29,15 +29,16 @@ from math import comb, prod
 
 import numpy as np
 
-from understudy.domain.domain import Clique
+from understudy.domain.domain import Clique, Domain
 from understudy.privacy.joint import WIDE
 from understudy.privacy.price import Price
 from understudy.query.box import Box, Cells
 from understudy.query.marginal import Marginal
+from understudy.rational import Number
 from understudy.sessions.calibrator import Calibrator, coarse
 from understudy.sessions.families import CellFamily, Kind, Product
 from understudy.sessions.knowledge import Knowledge, Place
-from understudy.sessions.marginals_class import can_buy
+from understudy.sessions.marginals_class import MOST_ORDER, can_buy
 from understudy.sessions.product_class import ProductPurchase, is_feasible, product_on, usual_kinds
 from understudy.theory.normal_law import ndtri
 
@@ -62,9 +63,9 @@ LEAST = 10
 SEEN = 6
 """From so many questions of a class on, the rate at which they come is used as a forecast."""
 
-FORECAST, EVIDENCE = 2.0, 0.1
-"""A class is bought early when it is expected to save `FORECAST` times its price, and the part `EVIDENCE` of its
-price was paid as rent."""
+FORECAST, EVIDENCE = 6.0, 0.1
+"""A class is bought early when it is expected to save `FORECAST` times its price, and the part `EVIDENCE` of
+its price was paid as rent."""
 
 FORECAST_GROUP_BYS, EVIDENCE_GROUP_BYS = 1.5, 0.06
 """The same for the class of all marginals."""
@@ -111,6 +112,7 @@ class SkiRental:
         self._like: dict[Clique, tuple[Kind, ...]] = {}
         self._runs: dict[Class, _QuestionRun] = {}
         self._asked_for = self._charged = 0.0
+        self._latest: tuple[Place, _Payment] | None = None
 
     # ---- what could be bought
 
@@ -179,16 +181,23 @@ class SkiRental:
 
     # ---- what was paid and saved
 
-    def pay(self, box: Box, price: Price, charged: float) -> None:
-        """Remember a question that was bought by itself at a price.
+    def pay(self, box: Box, price: Price, charged: float, *, again: bool = False) -> None:
+        """Remember a question that was bought by itself at a price; `again` adds to what was paid for it
+        before.
 
         `charged` is what the ledger's joint accounting took for it, in ε or ρ, which may be less or more.
         """
         amount = float(price.amount)
+        if again and self._latest is not None and self._latest[0] == box.key:
+            self._asked_for += amount
+            self._charged += charged
+            self._latest[1].amount += amount
+            return
         self._runs = self._runs_with(box)
         self._asked_for += amount
         self._charged += charged
         payment = self._payment(box, amount)
+        self._latest = box.key, payment
         for candidate in self._classes(box):
             paid = self._rent.pop(candidate, [])
             paid.append((_sides(box, candidate[0]), payment))
@@ -379,27 +388,31 @@ def _place(purchase: ProductPurchase) -> Place:
 
 
 class MarginalsSkiRental:
-    """The same rule for marginals of all rows, with one class for each order.
+    """The same rule for marginals of all rows, or for their cells one by one, with one class for each order.
 
-    The price of such a class takes long to find: it is found only when what is at stake has grown by a tenth since
-    the last time.
+    The price of such a class takes long to find: it is found only when what is at stake has grown by a tenth
+    since the last time. `of_cells` is whether single cells are asked for, each a question: a marginal stands
+    for one then.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, of_cells: bool = False) -> None:
+        self.of_cells = of_cells
         self._rent = 0.0
         self._seen = 0
         self._order = 0
         self._worth = 0.0
         self._tried = 0.0
 
-    def pay(self, marginal: Marginal, price: Price) -> None:
-        """Remember a marginal of all rows that was bought by itself at a price."""
+    def pay(self, marginal: Marginal, price: Number, *, again: bool = False) -> None:
+        """Remember a marginal of all rows that was bought by itself at a price; `again` adds to it."""
         if not marginal.where.factors:
-            self._rent += float(price.amount)
-            self._seen += 1
+            self._rent += float(price)
+            self._seen += not again
             self._order = max(self._order, len(marginal.by))
 
-    def due(self, calibrator: Calibrator, marginal: Marginal, price: Price, *, asked: int, ahead: int) -> int:
+    def due(
+        self, calibrator: Calibrator, marginal: Marginal, price: Number, *, asked: int, ahead: int
+    ) -> int:
         """The order of the class whose price is worth finding now; 0 for none.
 
         `asked` questions came so far, and about `ahead` are still to come.
@@ -407,14 +420,24 @@ class MarginalsSkiRental:
         order = max(self._order, len(marginal.by))
         if marginal.where.factors or self._seen + 1 < SEEN or not can_buy(calibrator, order):
             return 0
-        amount = float(price.amount)
+        amount = float(price)
         rent, seen = self._rent + amount, self._seen + 1
-        others = sum(comb(len(marginal.domain), size) for size in range(1, order + 1)) - seen
+        others = self._questions(marginal.domain, order) - seen
         coming = max(min(ahead * seen / max(asked, 1), others), 0) * rent / seen
         self._worth = max(rent, min(coming / FORECAST_GROUP_BYS, rent / EVIDENCE_GROUP_BYS))
         if self._worth < 1.1 * self._tried or self._worth < LEAST * amount:
             return 0
         return order
+
+    def _questions(self, domain: Domain, order: int) -> int:
+        """How many marginals, or cells of them, there are up to an order."""
+        if not self.of_cells:
+            return sum(comb(len(domain), size) for size in range(1, order + 1))
+        sums = [1, *[0] * order]  # elementary symmetric polynomials of the sizes
+        for attribute in domain:
+            for place in range(order, 0, -1):
+                sums[place] += sums[place - 1] * attribute.size
+        return sum(sums[1:])
 
     def is_worth(self, price: Price) -> bool:
         """Whether the class is due at this price; if not, `due` names none until more is at stake."""
@@ -422,6 +445,13 @@ class MarginalsSkiRental:
             self._tried = self._worth
             return False
         return True
+
+
+def cell_of(box: Box) -> Marginal | None:
+    """The marginal that a box is one cell of; None where it is none, or of more attributes than can be bought."""
+    if not 1 <= len(box.sides) <= MOST_ORDER or any(int(cells.sum()) != 1 for cells in box.sides.values()):
+        return None
+    return Marginal(box.domain, box.domain.clique(box.sides))
 
 
 @lru_cache(maxsize=1024)

@@ -15,17 +15,24 @@ from math import inf
 import numpy as np
 
 from understudy.domain.bins import Bins
+from understudy.query.cell_noise import TallyNoise
 from understudy.sql.grid import Floats, Numbers, ends
 from understudy.sql.group import AXIS, Tally
 
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """A tally in each group: what was released, and between what bounds the truth is."""
+    """A tally in each group: what was released, and between what bounds the truth is; its noise, where known.
+
+    Of a tally over the cells of an attribute, `through` are the lower and upper ends of the sums of each cell and
+    all before it, where more is known of these than follows from the cells.
+    """
 
     value: Floats
     low: Floats
     high: Floats
+    through: tuple[Floats, Floats] | None = None
+    noise: TallyNoise | None = None
 
 
 Fold = Callable[[Tally], Folded]
@@ -201,18 +208,22 @@ class Quantile:
         counts, low, high = (part[:, :proper] for part in (bins.value, bins.low, bins.high))
         points = self.attribute.representatives
         lows, highs = ends(self.attribute) if discretised else (points, points)
-        first, last = self._possible(low, high)
+        through = None if bins.through is None else tuple(part[:, :proper] for part in bins.through)
+        first, last = self._possible(low, high, through)
         total = counts.sum(axis=1)
         kind = "date" if self.attribute.kind == "date" else "real"
         point = np.clip(self._point(counts, total, points), lows[first], highs[last])
         return _numbers(point, lows[first], highs[last], null=total <= 0, kind=kind)
 
-    def _possible(self, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+    def _possible(
+        self, low: Floats, high: Floats, through: tuple[Floats, ...] | None = None
+    ) -> tuple[Floats, Floats]:
         """The first and the last bin that may hold the quantile.
 
         With N rows it lies between the order statistics of ranks floor and ceil of level·(N - 1), from 0. Bin j or
         one before holds the lower one only if through(j) > level·(N - 1), and bin j or one after the upper one
-        only if below(j) < level·(N - 1) + 1; both are asked of the counts most favourable to them.
+        only if below(j) < level·(N - 1) + 1; both are asked of the counts most favourable to them. Bounds of the
+        running sums through(j), of which N is the last, may rule out more.
         """
         p = self.level
         through_most, above_least = np.cumsum(high, axis=1), _after(low)
@@ -220,6 +231,11 @@ class Quantile:
         can_begin &= through_most > 0
         below_least, from_most = np.cumsum(low, axis=1) - low, _after(high) + high
         can_end = (1 - p) * below_least - p * from_most + p - 1 < 1e-9
+        if through is not None:
+            least, most = through
+            can_begin &= most - p * least[:, -1:] + p > -1e-9
+            below = np.concatenate([np.zeros((len(least), 1)), least[:, :-1]], axis=1)
+            can_end &= below - p * most[:, -1:] + p - 1 < 1e-9
         size = low.shape[1]
         first = np.where(can_begin.any(axis=1), can_begin.argmax(axis=1), 0)
         last = np.where(can_end.any(axis=1), size - 1 - can_end[:, ::-1].argmax(axis=1), size - 1)

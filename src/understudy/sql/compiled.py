@@ -6,7 +6,7 @@ Everything here is public: it reads parse trees, the declared grid and released 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
@@ -19,6 +19,7 @@ from sqlglot import exp
 
 from understudy.domain.attribute import Attribute, unique_label
 from understudy.errors import QueryError
+from understudy.query.cell_noise import CellNoise, TallyNoise
 from understudy.query.column import Column, ColumnType, type_of
 from understudy.query.marginal import Marginal
 from understudy.query.moment import Moment
@@ -29,12 +30,20 @@ from understudy.sql.constants import as_date
 from understudy.sql.evaluate import Evaluator, Leaf, Node
 from understudy.sql.grid import Floats, Nothing, Numbers, Scope, Texts, Truths, Value
 from understudy.sql.group import AXIS, Grouping, Part, Tally
+from understudy.sql.measured import MeasuredMean
 from understudy.sql.read import Statement
 from understudy.sql.scalar import FUNCTIONS
 from understudy.sql.sorting import Sorted, ranks, surely_sorted
 
+Noises = Sequence[CellNoise | None]
+"""For each marginal the noise on its cells, where it is known; empty where nothing is."""
+
 Key = str | int | float | bool | dt.date | None
 """A value that comes from the declaration: what a group is called."""
+
+
+Through = Callable[[str], tuple[Floats, Floats] | None]
+"""Tells the lower and upper ends of running sums along an attribute of a marginal; None where it knows none."""
 
 
 class Estimate(NamedTuple):
@@ -79,21 +88,34 @@ class CompiledSql:
         below: Sequence[ArrayLike] | None = None,
         bare: Sequence[ArrayLike] | None = None,
         rows: float | None = None,
+        throughs: Sequence[Through | None] = (),
+        noises: Noises = (),
     ) -> list[tuple[Key | Estimate, ...]]:
         """Rows from a value and an error for every cell of every marginal; `rows` bounds the number of rows.
 
         If all cells are within their errors, every number is within its bounds. Where cells can be further off on
         one side, `errors` are how far they can be above the values, and `below` how far below. `bare` are the
-        errors less what comes from bins that a condition cuts, where some are cut. Raises a `QueryError` where
-        there is not one value and one error for each marginal.
+        errors less what comes from bins that a condition cuts, where some are cut. `throughs` give for each
+        marginal the bounds of running sums along an attribute, or None, which have to hold as well.
+
+        With `noises`, those of the marginals, averages of measures have bounds of their own where no other number
+        needs the errors of theirs; then all numbers are within their bounds except with the marginals'
+        probabilities together. Raises a `QueryError` where there is not one value and one error for each marginal.
         """
         arrays, widths = self._shaped(values), self._shaped(errors)
         under = widths if below is None else self._shaped(below)
         alone = widths if bare is None else self._shaped(bare)
-        return self.program.rows(arrays, widths, under, alone, inf if rows is None else float(rows))
+        most = inf if rows is None else float(rows)
+        return self.program.rows(arrays, widths, under, alone, most, throughs, noises)
 
     def is_in_order(
-        self, values: Sequence[ArrayLike], errors: Sequence[ArrayLike], *, rows: float | None = None
+        self,
+        values: Sequence[ArrayLike],
+        errors: Sequence[ArrayLike],
+        *,
+        rows: float | None = None,
+        throughs: Sequence[Through | None] = (),
+        noises: Noises = (),
     ) -> bool | None:
         """Whether the rows that `evaluate` gives are surely those, in that order, if all cells are within errors.
 
@@ -103,7 +125,9 @@ class CompiledSql:
         if not self.program.sorts_released:
             return None
         arrays, widths = self._shaped(values), self._shaped(errors)
-        return self.program.is_in_order(arrays, widths, inf if rows is None else float(rows))
+        return self.program.is_in_order(
+            arrays, widths, inf if rows is None else float(rows), throughs, noises
+        )
 
     def reach(
         self,
@@ -112,6 +136,7 @@ class CompiledSql:
         expected_errors: Sequence[ArrayLike],
         *,
         rows: float | None = None,
+        noises: Noises = (),
     ) -> list[tuple[float | None, ...]]:
         """How far each number that `evaluate` gives can be from what the statement says of expected counts.
 
@@ -126,7 +151,7 @@ class CompiledSql:
         and where a number is missing or the distance has no bound.
         """
         arrays, widths, wide = self._shaped(values), self._shaped(errors), self._shaped(expected_errors)
-        return self.program.reach(arrays, widths, wide, inf if rows is None else float(rows))
+        return self.program.reach(arrays, widths, wide, inf if rows is None else float(rows), noises)
 
     def _shaped(self, cells: Sequence[ArrayLike]) -> list[Floats]:
         if len(cells) != len(self.marginals):
@@ -201,10 +226,14 @@ class SqlProgram:
         below: Sequence[Floats],
         alone: Sequence[Floats],
         most: float,
+        throughs: Sequence[Through | None] = (),
+        noises: Noises = (),
     ) -> list[tuple[Key | Estimate, ...]]:
         """What `CompiledSql.evaluate` returns."""
-        full = self._estimates(values, errors, most, discretised=True, below=below)
-        bare = self._estimates(values, alone, most, discretised=False)
+        full = self._estimates(
+            values, errors, most, discretised=True, below=below, throughs=throughs, noises=noises
+        )
+        bare = self._estimates(values, alone, most, discretised=False, throughs=throughs, noises=noises)
         chosen = self._chosen(full)
         columns = []
         for item, names in zip(self.statement.items, self.names, strict=True):
@@ -221,9 +250,10 @@ class SqlProgram:
         errors: Sequence[Floats],
         expected_errors: Sequence[Floats],
         most: float,
+        noises: Noises = (),
     ) -> list[tuple[float | None, ...]]:
         """What `CompiledSql.reach` returns."""
-        full = self._estimates(values, errors, most, discretised=True)
+        full = self._estimates(values, errors, most, discretised=True, noises=noises)
         wide = self._estimates(values, expected_errors, most, discretised=True)
         chosen = self._chosen(full)
         columns: list[list[float | None]] = []
@@ -250,13 +280,15 @@ class SqlProgram:
         *,
         discretised: bool,
         below: Sequence[Floats] | None = None,
+        throughs: Sequence[Through | None] = (),
+        noises: Noises = (),
     ) -> Leaf:
         folded: dict[tuple[str, str], Folded] = {}
         under = errors if below is None else below
 
         def fold(tally: Tally) -> Folded:
             if tally.key not in folded:
-                folded[tally.key] = self._fold(tally, values, errors, under, most)
+                folded[tally.key] = self._fold(tally, values, errors, under, most, throughs, noises)
             return folded[tally.key]
 
         known: dict[int, Value] = dict(self.fixed)
@@ -266,6 +298,37 @@ class SqlProgram:
             known[name] = aggregate.estimate(fold, discretised=discretised)
         return lambda node: known.get(id(node))
 
+    @cached_property
+    def _means_alone(self) -> dict[int, int]:
+        """For each marginal that averages of measures alone are made of, how many different ones there are."""
+        users: dict[int, list[bool]] = {}
+        different = {
+            one.key if isinstance(one, MeasuredMean) else name: one for name, one in self.aggregates.items()
+        }
+        for aggregate in different.values():
+            used = {place for tally in aggregate.tallies for place, _ in self.parts[tally.key]}
+            for place in used:
+                users.setdefault(place, []).append(isinstance(aggregate, MeasuredMean))
+        return {place: len(means) for place, means in users.items() if all(means)}
+
+    def _noise(self, tally: Tally, values: Sequence[Floats], noises: Noises) -> TallyNoise | None:
+        """The noise on a tally in each group, where that on all its marginals is known."""
+        places, parts = zip(*self.parts[tally.key], strict=True) if self.parts[tally.key] else ((), ())
+        known = [noise for noise in (noises[i] for i in places if noises) if noise is not None]
+        if len(known) < len(places) or not known or tally.over:
+            return None
+        released = [values[i] for i in places]
+        each = [np.ones(cells.shape) for cells in released]
+        variances = [cells * noise.variance for cells, noise in zip(each, known, strict=True)]
+        steps = [cells * noise.step for cells, noise in zip(each, known, strict=True)]
+        left = (
+            noise.beta / self._means_alone[i]
+            for i, noise in zip(places, known, strict=True)
+            if i in self._means_alone
+        )
+        folded = (self.grouping.fold(tally, parts, cells) for cells in (released, variances, steps))
+        return TallyNoise(*folded, beta=sum(left))
+
     def _fold(
         self,
         tally: Tally,
@@ -273,6 +336,8 @@ class SqlProgram:
         above: Sequence[Floats],
         below: Sequence[Floats],
         most: float,
+        throughs: Sequence[Through | None],
+        noises: Noises,
     ) -> Folded:
         places = self.parts[tally.key]
         parts = [part for _, part in places]
@@ -280,7 +345,24 @@ class SqlProgram:
         over = self.grouping.fold(tally, parts, [above[i] for i, _ in places])
         under = over if below is above else self.grouping.fold(tally, parts, [below[i] for i, _ in places])
         least, largest = (0.0, most) if tally.moment is None else _reach_of(tally.moment, most)
-        return Folded(*(np.clip(part, least, largest) for part in (value, value - under, value + over)))
+        through = self._through(tally, throughs) if throughs and tally.over else None
+        value, low, high = (np.clip(part, least, largest) for part in (value, value - under, value + over))
+        return Folded(value, low, high, through, self._noise(tally, values, noises))
+
+    def _through(self, tally: Tally, throughs: Sequence[Through | None]) -> tuple[Floats, Floats] | None:
+        """The ends of the running sums along the tally's attribute, where every part of it has some."""
+        found = []
+        for place, part in self.parts[tally.key]:
+            known = throughs[place]
+            ends = None if known is None or (part.possible == 0).any() else known(tally.over)
+            if ends is None:
+                return None
+            found.append((part, ends))
+        if not found:
+            return None
+        parts = [part for part, _ in found]
+        low, high = (self.grouping.fold(tally, parts, [ends[side] for _, ends in found]) for side in (0, 1))
+        return low, high
 
     # ---- which rows, in which order
 
@@ -289,9 +371,16 @@ class SqlProgram:
         """Whether ORDER BY goes by released numbers."""
         return any(id(term.node) not in self.fixed for term in self.statement.order)
 
-    def is_in_order(self, values: Sequence[Floats], errors: Sequence[Floats], most: float) -> bool:
+    def is_in_order(
+        self,
+        values: Sequence[Floats],
+        errors: Sequence[Floats],
+        most: float,
+        throughs: Sequence[Through | None] = (),
+        noises: Noises = (),
+    ) -> bool:
         """What `CompiledSql.is_in_order` returns."""
-        leaf = self._estimates(values, errors, most, discretised=True)
+        leaf = self._estimates(values, errors, most, discretised=True, throughs=throughs, noises=noises)
         listed, count = self._chosen(leaf, cut=False), self.grouping.count
         evaluator = _evaluator(count, leaf, released=True)
         terms = [Sorted.of(evaluator.value(term.node), term, count) for term in self.statement.order]

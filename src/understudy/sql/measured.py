@@ -4,7 +4,8 @@ Everything is worked out in places between 0 and 1 (`query.moment`), and brought
 the end. A statement buys the sums of one family of moments (`FAMILIES`); the number of rows and the sums of t,
 t² and t·s are linear in them (`Moments`). What is a ratio of two such sums lies, over a box of possible sums,
 between its values at the corners of the box, since a ratio of linear functions with a positive denominator has
-its extremes there. The value of a row is the nearest step of its measure: sums and averages are of values that
+its extremes there. Where the sums have Gaussian noise, an average has a narrower interval of its own, Fieller's
+(`Moments.ratio_ends`). The value of a row is the nearest step of its measure: sums and averages are of values that
 are cut to the bounds and rounded to the declared resolution, so that bins are no part of their error. A variance
 is E(t - c)² - (E t - c)² for every number c: with c at the released average the first is a ratio of linear
 functions and the second is small, so that its interval is as narrow as that of an average.
@@ -16,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
+from statistics import NormalDist
 from typing import Literal
 
 import numpy as np
@@ -84,6 +86,44 @@ class Moments:
         low, high = np.clip(low, least, most), np.clip(high, least, most)
         return np.where(unknown, least, low), np.where(unknown, most, high)
 
+    def ratio_ends(self, sums: Sequence[Folded], form: Form) -> tuple[Floats, Floats] | None:
+        """Fieller's interval, between 0 and 1, for a form over the number of rows; None where it is not known.
+
+        If r is the true ratio of two sums X and N, then X - r·N is 0, and what was released of it is noise alone:
+        within δ of normal noise of variance v(r) = var X - 2r·cov + r²·var N. So the ratios with
+        |X - r·N| ≤ z·√v(r) + δ, z the normal quantile for β, hold r with probability 1 - β, whatever X and N are.
+        With (z√v + δ)² ≤ (1 + η)z²v + (1 + 1/η)δ², for any fixed η, they lie between the roots of a quadratic
+        polynomial, or anywhere if its leading coefficient is not positive: then there may be no rows. (Fieller
+        1954.) β is what the tallies have left, divided by the number of groups.
+        """
+        noises = [part.noise for part in sums]
+        known = [noise for noise in noises if noise is not None]
+        rows = self.forms["rows"]
+        beta = sum(noise.beta for noise in known) / max(sums[0].value.size, 1)
+        if len(known) < len(noises) or not 0 < beta < 1:
+            return None
+        above = sum(c * noise.released for c, noise in zip(form, known, strict=True))
+        below = sum(c * noise.released for c, noise in zip(rows, known, strict=True))
+        of_above, of_below, both = (
+            sum(c * d * noise.variance for c, d, noise in zip(one, other, known, strict=True))
+            for one, other in ((form, form), (rows, rows), (form, rows))
+        )
+        # |c - r·d| is largest at an end of 0 ≤ r ≤ 1
+        off = sum(max(abs(c), abs(c - d)) * noise.step for c, d, noise in zip(form, rows, known, strict=True))
+        z = -NormalDist().inv_cdf(beta / 2)
+        typical = z * np.sqrt(of_above + of_below) + np.finfo(float).tiny
+        eta = np.clip(off / typical, 1e-9, 1e9)  # fixed by the noise alone
+        square = (1 + eta) * z**2
+        a = below**2 - square * of_below
+        half_b = above * below - square * both
+        c = above**2 - square * of_above - (1 + 1 / eta) * off**2
+        with np.errstate(all="ignore"):
+            root = np.sqrt(np.maximum(half_b**2 - a * c, 0.0))
+            low, high = (half_b - root) / a, (half_b + root) / a
+        bounded = (a > 0) & (below > 0)
+        low, high = np.where(bounded, low, 0.0), np.where(bounded, high, 1.0)
+        return np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
+
 
 _HALF, _THREE_EIGHTHS = 0.5, 0.375
 
@@ -149,8 +189,8 @@ def _numbers(point: Floats, low: Floats, high: Floats, null: Floats) -> Numbers:
 
 
 @dataclass(frozen=True)
-class MeasuredCount:
-    """The number of rows, from moments that are bought anyway."""
+class OfMoments:
+    """What aggregates of moments have in common: they need all tallies of theirs."""
 
     moments: Moments
 
@@ -160,7 +200,12 @@ class MeasuredCount:
 
     @property
     def key(self) -> object:
-        return "measured count", self.moments.key
+        return type(self).__name__, self.moments.key
+
+
+@dataclass(frozen=True)
+class MeasuredCount(OfMoments):
+    """The number of rows, from moments that are bought anyway."""
 
     def estimate(self, fold: Fold, *, discretised: bool) -> Numbers:
         sums = self.moments.folded(fold)
@@ -200,24 +245,15 @@ class MeasuredSum:
 
 
 @dataclass(frozen=True)
-class MeasuredMean:
+class MeasuredMean(OfMoments):
     """The average of a measure; missing where there are no rows."""
-
-    moments: Moments
-
-    @property
-    def tallies(self) -> tuple[Tally, ...]:
-        return self.moments.tallies
-
-    @property
-    def key(self) -> object:
-        return "measured mean", self.moments.key
 
     def estimate(self, fold: Fold, *, discretised: bool) -> Numbers:
         sums = self.moments.folded(fold)
         rows = self.moments.point(sums, "rows")
         lowest, width = _range(self.moments.measures[0])
-        low, high = self.moments.mean_ends(sums, self.moments.forms["x"], 0.0, 1.0)
+        found = self.moments.ratio_ends(sums, self.moments.forms["x"])
+        low, high = found or self.moments.mean_ends(sums, self.moments.forms["x"], 0.0, 1.0)
         with np.errstate(all="ignore"):
             place = np.where(rows > 0, self.moments.point(sums, "x") / np.where(rows > 0, rows, 1.0), 0.5)
         place = np.clip(place, low, high)

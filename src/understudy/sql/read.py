@@ -13,6 +13,7 @@ from sqlglot import exp
 from understudy.domain.domain import Domain
 from understudy.errors import QueryError
 from understudy.sql.evaluate import Node, shown, used
+from understudy.sql.levels import with_single_levels
 from understudy.sql.tokens import EXAMPLE, check_depth
 
 MAX_GROWN = 2_000
@@ -56,6 +57,7 @@ class Statement:
 def read(select: exp.Select, domain: Domain, tables: Collection[str]) -> Statement:
     """The statement that a tree is, about one of the `tables`; `sql.merge` took sub-queries into it before."""
     _check_clauses(select)
+    select = with_single_levels(select)
     qualifiers = _table(select, tables)
     for column in select.find_all(exp.Column):
         _check_column(column, qualifiers)

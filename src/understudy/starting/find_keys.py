@@ -69,10 +69,7 @@ def find_keys(
         raise ProtectionError("keys are found for projects that protect privacy; this one protects validity")
     budget = declared.budget
     if not budget.key_delta:
-        raise RefusedError(
-            "the budget has no delta for keys",
-            remedy="Declare `budget: {epsilon: …, delta: …, key_delta: …}` before the first question is paid for",
-        )
+        raise no_delta_for_keys()
     own = budget.key_delta * USUAL_PART if delta is None else probability(delta, "delta")
     source = open_source(declared.source, base=path.resolve().parent)
     try:
@@ -118,6 +115,14 @@ def _found(
         at_least=at_least,
         request=request,
         analyst=analyst,
+    )
+
+
+def no_delta_for_keys() -> RefusedError:
+    """Why keys cannot be bought for a budget without a part of delta for them."""
+    return RefusedError(
+        "the budget has no delta for keys",
+        remedy="Declare `budget: {epsilon: …, delta: …, key_delta: …}` before the first question is paid for",
     )
 
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 
+from understudy.curator.key_terms import key_terms
 from understudy.mechanism.column_profile.profile import ColumnProfiling
-from understudy.mechanism.key_selection import best_selection
 from understudy.privacy.budget import Budget
 from understudy.privacy.price import Price
 from understudy.privacy.relation import Relation
@@ -37,14 +36,9 @@ def forecast(columns: int, budget: Budget, relation: Relation) -> StartForecast:
     profiling = ColumnProfiling(columns=columns, price=price, relation=relation)
     threshold = None
     if budget.key_delta:
-        selection = best_selection(
-            rho=price.amount * Fraction(9, 10),
-            delta=budget.key_delta * DELTA_SPENT,
-            relation=relation,
-            keys_each=columns,
-            at_least=LEAST_PEOPLE,
-            kept=budget.filter,
-        )
-        threshold = selection.threshold
+        delta = budget.key_delta * DELTA_SPENT
+        threshold = key_terms(
+            columns, price, delta, LEAST_PEOPLE, relation, kept=budget.filter
+        ).selection.threshold
     deviation = float(profiling.rounds[-1].variance) ** 0.5
     return StartForecast(columns, price, float(PART), deviation, threshold)

@@ -61,6 +61,8 @@ WRITTEN = "Written by `understudy start`"
 
 DELIMITERS = (",", ";", "\t", "|")
 
+_OPEN_QUOTE = "If the file has more lines, a quotation mark that is never closed may have made them one. "
+
 
 @dataclass(frozen=True)
 class Started:
@@ -300,7 +302,7 @@ class _StartPurchases:
                 f"the table has {rows:,} row{'' if rows == 1 else 's'}, and {columns:,} columns for this price "
                 f"need about {least:,}: with fewer, noise hides every column",
                 remedy="Raise epsilon, keep fewer columns, or declare the columns by hand (`understudy init`). "
-                "Nothing was spent",
+                f"{_OPEN_QUOTE if self.reader.source.text else ''}Nothing was spent",
             )
         return float(rows)
 
@@ -327,6 +329,7 @@ def _is_started(target: Path, data: Path, *, overwrite: bool) -> bool:
 
 
 def _check_there(data: Path) -> None:
+    """Raises a SourceError where no file is."""
     if not data.exists():
         raise SourceError(f"there is no file {data}; name a CSV, TSV, Parquet or DuckDB file")
 

@@ -7,7 +7,7 @@ holds; so a row that is added, removed or replaced still changes the counts by o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -20,6 +20,7 @@ from understudy.domain.bins import Bins
 from understudy.domain.intake import Intake
 from understudy.errors import SourceError
 from understudy.table.file_view import identifier, quoted
+from understudy.table.nameless_file import NamelessFile
 from understudy.table.source import Source
 
 SAMPLED_VALUES = 1 << 26
@@ -120,7 +121,7 @@ class ColumnReader:
         if source.engine.remote:
             raise SourceError("columns are found out privately in files: CSV, TSV, Parquet or DuckDB")
         self.source = source
-        self._sampled = False
+        self._sample: NamelessFile | None = None
 
     @property
     def _engine(self) -> Any:
@@ -129,7 +130,7 @@ class ColumnReader:
     @property
     def _rows(self) -> str:
         """What stands after FROM."""
-        return "understudy_sample" if self._sampled else identifier(self.source.expression.op().name)
+        return "understudy_sample" if self._sample else identifier(self.source.expression.op().name)
 
     @property
     def source_name(self) -> str:
@@ -151,6 +152,8 @@ class ColumnReader:
     def rows(self) -> int:
         """The number of rows. Public where the neighbouring relation says so."""
         with self.looking():
+            if self.source.text_rows is not None:
+                return self.source.text_rows.number()
             return int(self._engine.execute(f"SELECT count(*) FROM {self._rows}").fetchone()[0])
 
     def share(self, rows: float, columns: int) -> float:
@@ -161,32 +164,38 @@ class ColumnReader:
 
     def sample(self, share: float) -> None:
         """Read a file of text once, and hold that share of its rows: parsing takes longer than all the rest."""
-        if not self.source.text or self._sampled:
+        if self.source.text_rows is None or self._sample:
             return
         with self.looking():
-            chosen = "" if share >= 1 else f" USING SAMPLE {100 * share:.9f} PERCENT (bernoulli)"
+            self._sample = self.source.text_rows.drawn(share)
             self._engine.execute(
-                f"CREATE TEMPORARY TABLE understudy_sample AS SELECT * FROM {self._rows}{chosen}"
+                "CREATE OR REPLACE TEMPORARY VIEW understudy_sample AS "
+                f"SELECT * FROM read_parquet({quoted(self._sample.place)}, hive_partitioning = false)"
             )
-        self._sampled = True
 
     def forget(self) -> None:
         """Let go of what `sample` holds."""
-        if self._sampled:
-            self._sampled = False
-            self._engine.execute("DROP TABLE IF EXISTS understudy_sample")
+        if self._sample:
+            self._engine.execute("DROP VIEW IF EXISTS understudy_sample")
+            self._sample.close()
+            self._sample = None
 
-    def writings(self, column: str) -> NDArray[np.int64]:
-        """How many of a column's texts are written in each of the `WRITINGS`."""
+    def writings(self, columns: Sequence[str]) -> NDArray[np.int64]:
+        """How many texts of each column are written in each of the `WRITINGS`: a row for each column."""
         cases = " ".join(f"WHEN {rule} THEN {WRITINGS.index(name)}" for name, rule in _RULES)
-        statement = (
-            f"SELECT k, count(*) FROM (SELECT CASE {cases} ELSE {len(WRITINGS) - 1} END AS k "
-            f"FROM (SELECT trim({identifier(column)}) AS t FROM {self._rows})) GROUP BY k"
-        )
-        found = np.zeros(len(WRITINGS), np.int64)
-        with self.looking():
-            for kind, count in self._engine.execute(statement).fetchall():
-                found[kind] = count
+        found = np.zeros((len(columns), len(WRITINGS)), np.int64)
+        for first in range(0, len(columns), TOGETHER):
+            part = columns[first : first + TOGETHER]
+            places = ", ".join(str(first + i) for i in range(len(part)))
+            texts = ", ".join(map(identifier, part))
+            statement = (
+                f"SELECT c, CASE {cases} ELSE {len(WRITINGS) - 1} END AS k, sum(n) FROM "  # of each text once
+                f"(SELECT c, trim(v) AS t, count(*) AS n FROM (SELECT unnest([{places}]) AS c, "
+                f"unnest([{texts}]) AS v FROM {self._rows}) GROUP BY c, t) GROUP BY c, k"
+            )
+            with self.looking():
+                for place, kind, count in self._engine.execute(statement).fetchall():
+                    found[place, kind] = count
         return found
 
     def numbers(self, readings: Mapping[str, NumberReading], share: float) -> Iterator[tuple[str, Held, int]]:
@@ -195,7 +204,7 @@ class ColumnReader:
         A few columns are read at a time, each row of them with the same chance `share`, unless a sample is held.
         """
         names = list(readings)
-        chosen = "" if share >= 1 or self._sampled else f" USING SAMPLE {100 * share:.9f} PERCENT (bernoulli)"
+        chosen = "" if share >= 1 or self._sample else f" USING SAMPLE {100 * share:.9f} PERCENT (bernoulli)"
         for first in range(0, len(names), TOGETHER):
             part = names[first : first + TOGETHER]
             with self.looking():
@@ -258,7 +267,7 @@ class ColumnReader:
             number = number.epoch_seconds() / 86_400
         statement: str = rows.get_backend().compile(rows.select(x=number.cast("float64")))
         own = self.source.expression.op().name
-        return statement.replace(identifier(own), self._rows) if self._sampled else statement
+        return statement.replace(identifier(own), self._rows) if self._sample else statement
 
     def keys(self, column: str, at_least: int) -> tuple[list[str], NDArray[np.int64], int]:
         """The texts of a column that at least so many rows hold, with their numbers; and how many rows hold any.

@@ -12,6 +12,8 @@ from understudy.errors import SourceError
 if TYPE_CHECKING:
     import ibis.expr.datatypes as dtypes
 
+    from understudy.table.text_rows import TextRows
+
 ASK_CUSTODIAN = "the custodian can see what it has with `understudy check`"
 """In place of what was read from a source, for whoever is not its custodian."""
 
@@ -97,7 +99,8 @@ class FileTable:
 
     `pinned` says whether the stamps of the files tell of every change of the rows. They do not where a view
     reads something else, or a column is computed when it is read. `lost` counts the lines that are no rows;
-    `copy` is what has to live as long as the expression does, and `release` lets go of it.
+    `copy` is what has to live as long as the expression does, and `release` lets go of it. `text` are the rows of
+    a file of text.
     """
 
     expression: Any
@@ -106,6 +109,7 @@ class FileTable:
     lost: Callable[[], LostLines] = nothing_lost
     copy: Any = None
     release: Callable[[], None] = nothing_to_release
+    text: TextRows | None = None
 
 
 def literal_path(connection: Connection, path: Path) -> str:

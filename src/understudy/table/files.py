@@ -52,7 +52,11 @@ def open_file(path: Path, spec: SourceSpec, *, columns: Collection[str] | None, 
     except SourceError:
         raise
     except Exception as error:  # its own text may quote a value
-        raise SourceError(f"the table {path} cannot be opened ({type(error).__name__})") from None
+        kind = "Parquet" if is_parquet(path) else "DuckDB" if is_database(path) else "text"
+        raise SourceError(
+            f"the table {path} cannot be opened as a file of {kind} ({type(error).__name__}): it is damaged, or "
+            f"something else than its name says"
+        ) from None
 
 
 def is_parquet(path: Path) -> bool:

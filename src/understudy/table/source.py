@@ -24,12 +24,14 @@ from understudy.table.engine import AnyIbis, Embedded, Engine
 from understudy.table.file_view import ASK_CUSTODIAN, FileTable, LostLines, connect
 from understudy.table.files import check_file, open_file
 from understudy.table.stamp import Stamps, is_database, settled_stamps, stamps_of
-from understudy.table.text_file import FORGIVING, READING, is_text
+from understudy.table.text_file import is_text
+from understudy.table.text_reader import FORGIVING, READING
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from understudy.table.fit import Fit
+    from understudy.table.text_rows import TextRows
     from understudy.table.view_reader import Codes, ViewReader
 
 
@@ -80,6 +82,11 @@ class Source:
         with suppress(Exception):  # a server that is gone has let go already
             self.engine.close(self.expression)
         self._table.release()
+
+    @property
+    def text_rows(self) -> TextRows | None:
+        """The rows of a file of text, to be counted or drawn; None elsewhere."""
+        return self._table.text
 
     def lost(self) -> LostLines:
         """How many lines of a text file are no rows: for the custodian's eyes only."""

@@ -10,11 +10,8 @@ from __future__ import annotations
 import codecs
 import csv
 import gzip
-import os
 import re
 import shutil
-import tempfile
-import weakref
 import zlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -38,26 +35,14 @@ from understudy.table.file_view import (
     view_of,
     wanted_of,
 )
+from understudy.table.nameless_file import NamelessFile
+from understudy.table.text_reader import FORGIVING, STRICT, UNPACKABLE, TextReader
+from understudy.table.text_rows import TextRows
 
 TEXT_ENDINGS = {".csv", ".tsv", ".txt"}
 
 MAX_HEADER = 4 << 20
 """Characters of a text file's header, which is read before anything is known about the file."""
-
-READING = (
-    "auto_detect = false, quote = '\"', escape = '\"', "
-    # A malformed row must not stop the program: what an error says depends on the data.
-    "ignore_errors = true, "
-    # The parallel reader fails on a quoted line break, which is valid text.
-    f"parallel = false, max_line_size = {16 << 20}, hive_partitioning = false"
-)
-"""How the engine reads a text file, beside its delimiter, its header and its columns."""
-
-FORGIVING = "null_padding = true, strict_mode = false"
-"""A line with too few fields, or too many, is a row."""
-
-STRICT = "null_padding = false, strict_mode = true"
-"""Such a line is an error: so they are counted."""
 
 SHOWN_LINES = 5
 """Lines that are no rows, or not whole ones, of which the numbers are told."""
@@ -78,9 +63,9 @@ def text_table(
 ) -> FileTable:
     """The table in a file of text, with those of `columns` that it has, or all. Only `candid` errors quote it."""
     names = _names(path, spec, candid=candid)
-    copy = None if spec.encoding == "utf-8" else _Copy(path, spec.encoding)
+    copy = None if spec.encoding == "utf-8" else _in_utf8(path, spec.encoding)
     connection = connect()
-    reader = _Reader(
+    reader = TextReader(
         place=quoted(literal_path(connection, path) if copy is None else copy.place),
         # Without it the engine would stop reading a name at a question mark.
         compression="gzip" if is_packed(path) and copy is None else "none",
@@ -89,8 +74,13 @@ def text_table(
         names=tuple(names),
     )
     types = dict.fromkeys(names, "string")
-    expression = view_of(connection, reader.rows(FORGIVING), types, columns)
     wanted = wanted_of(types, columns)
+    if "" in wanted:
+        raise SourceError(
+            f"{path.name}: the header has no name for column {names.index('') + 1} of {len(names):,}; give each "
+            f"column a name, in the file or with `columns`"
+        )
+    expression = view_of(connection, reader.rows(FORGIVING), types, columns)
 
     def opened() -> IO[bytes]:
         return _bytes(path) if copy is None else open(copy.place, "rb")
@@ -101,33 +91,14 @@ def text_table(
         lost=lambda: _lost(reader, wanted, opened),
         copy=(copy, connection),
         release=nothing_to_release if copy is None else copy.close,
+        text=TextRows(reader, wanted, opened, connection.con),
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Reader:
-    """What the engine is told about a file of text; `place` and all that stands in the statement are quoted."""
-
-    place: str
-    compression: str
-    delimiter: str
-    header: bool
-    names: tuple[str, ...]
-
-    def rows(self, how: str) -> str:
-        """What stands after FROM."""
-        named = ", ".join(f"{quoted(name)}: 'VARCHAR'" for name in self.names)
-        header = "true" if self.header else "false"
-        return (
-            f"read_csv({self.place}, delim = {quoted(self.delimiter)}, columns = {{{named}}}, header = {header}, "
-            f"{READING}, {how}, compression = '{self.compression}')"
-        )
 
 
 # ---- lines that are no rows
 
 
-def _lost(reader: _Reader, wanted: list[str], opened: Callable[[], IO[bytes]]) -> LostLines:
+def _lost(reader: TextReader, wanted: list[str], opened: Callable[[], IO[bytes]]) -> LostLines:
     """How many lines every look at these columns loses, and how many lines have another number of fields.
 
     Every column is read once, strictly. Where that finds no fault, as in most files, none of the forgiving looks
@@ -228,10 +199,16 @@ def _names(path: Path, spec: SourceSpec, *, candid: bool) -> list[str]:
 
 def read_header(path: Path, delimiter: str, encoding: str = "utf-8") -> list[str]:
     """The column names in the first line of a text file, of which at most `MAX_HEADER` characters are read."""
+    if path.is_dir():
+        raise SourceError(f"the table {path} is a folder; name a CSV, Parquet or DuckDB file")
     try:
         header = next(read_records(path, delimiter, encoding), [])
         "".join(header).encode()
-    except (UnicodeError, csv.Error, zlib.error, EOFError, OSError) as error:
+    except UnicodeError:
+        raise SourceError(_other_encoding(path, encoding)) from None
+    except (zlib.error, EOFError, gzip.BadGzipFile):
+        raise SourceError(UNPACKABLE) from None
+    except (csv.Error, OSError) as error:
         raise SourceError(f"the header of {path.name} cannot be read ({type(error).__name__})") from None
     if not any(header):
         raise SourceError(f"{path.name} has no header line: the first line must name the columns")
@@ -240,6 +217,17 @@ def read_header(path: Path, delimiter: str, encoding: str = "utf-8") -> list[str
             f"the header of {path.name} names {len(header):,} columns; at most {MAX_COLUMNS:,} can be opened"
         )
     return header
+
+
+def _other_encoding(path: Path, encoding: str) -> str:
+    """What is said of a header that is not in the encoding: by its first bytes, which are public with it."""
+    with _bytes(path) as file:
+        marked = file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+    which = "utf-16, whose mark it begins with" if marked else "such as cp1252, latin-1 or utf-16"
+    return (
+        f"the header of {path.name} is not in {encoding}: say in which encoding the file is "
+        f"(`encoding:` in a declaration, --encoding for a command), {which}"
+    )
 
 
 def read_records(path: Path, delimiter: str, encoding: str = "utf-8") -> Iterator[list[str]]:
@@ -277,19 +265,14 @@ def _bounded(lines: IO[str], name: str) -> Iterator[str]:
 # ---- encodings
 
 
-class _Copy:
-    """The text of a file in UTF-8, in a file that only this process can read, and that is gone with it."""
-
-    def __init__(self, path: Path, encoding: str) -> None:
-        with tempfile.TemporaryFile("w+", encoding="utf-8", newline="", errors="replace") as file:
-            with _text(path, encoding) as text:
-                shutil.copyfileobj(text, file, 1 << 20)
-            file.flush()
-            handle = os.dup(file.fileno())
-        self.close: Callable[[], None] = weakref.finalize(self, os.close, handle)
-        self.place = f"/proc/self/fd/{handle}"
-        if not os.path.exists(self.place):  # no such folder on this system
-            self.place = f"/dev/fd/{handle}"
+def _in_utf8(path: Path, encoding: str) -> NamelessFile:
+    """A copy of a file's text in UTF-8."""
+    copy = NamelessFile()
+    written = codecs.getwriter("utf-8")(copy.file, "replace")
+    with _text(path, encoding) as text:
+        shutil.copyfileobj(text, written, 1 << 20)
+    copy.file.flush()
+    return copy
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,14 +22,14 @@ def rz_width(n: Whole, k: Whole, beta: Number) -> float:
 
     def width(log_rho: float) -> float:
         rho = exp(log_rho)
-        information = _information(2 * rho * queries * rows)
+        information = information_term(2 * rho * queries * rows)
         return sqrt(information / (2 * rows * failure)) + sqrt(log(4 * queries / failure) / rho) / (2 * rows)
 
     centre = -log(rows * sqrt(queries))
     return best_on_line(width, np.linspace(centre - 15, centre + 10, 80).tolist())[0]
 
 
-def _information(x: float) -> float:
+def information_term(x: float) -> float:
     """min over 0 < l < 1 of (x - ln(1-l))/l, at the root of l/(1-l) + ln(1-l) = x, with u = -ln(1-l)."""
     low, high = 0.0, x + 2 + log1p(x)
     for _ in range(200):

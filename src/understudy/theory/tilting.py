@@ -32,10 +32,19 @@ where t² = α(ln(1/β) + Λ)/(2n(α-1)). For the first answer that is further o
 what was told that exceeds its expectation by more than t: one application covers both sides and all answers,
 and no union is taken. For noise without a bound, add the probability that some |Z_j| exceeds n·r_j.
 
+Realised sums. With α fixed in advance, t may be a function of what was told: where 2nt²(α-1)/α ≥ ln(1/β) +
+Σ ln B_j on every path, with the sum over the answers of that path, P[q*(S) - q*(D) > t] ≤ β. For steps 2 and 3
+hold answer by answer, with λ = 4t/α' a function of the answers; in step 4 the factor exp(Σ ln B_j - 2nt²/α') is at
+most β before anything is integrated, and what is left integrates to at most 1. So the sum that was really spent
+takes the place of Λ, no cap on it is needed for the bound, and in the certificate each answer has its own t, by
+the sum up to and with that answer: the first failing one is decided when it is told. Likewise the noise of the
+next answer, and whether there is one, may depend on all before.
+
 Laws, in counts.
 Normal: an answer of variance σ² is the mean of M answers of variance Mσ² to the same question, and a mean is a
 function of them; as M grows their Σ ln B tends to nα/(8σ²), evenly over all paths with Σ 1/σ_j² ≤ μ². So
 Λ = nαμ²/8, and the best α gives t = μ/4 + sqrt(μ²/16 + ln(1/β)/(2n)). Rounding is a function of the answer.
+For realised sums the limit on each path is enough: t falls to it, and the events of exceeding t grow to that one.
 Discrete Gaussian: sums stand for integrals. The sum of exp(-(a-c)²/(2v)) over whole numbers a is largest at
 c = 0 and, divided by sqrt(v), falls with v (Poisson summation), so that ln B ≤ -ln(1 - nα/(4σ²))/2.
 Laplace of scale b, and discrete Laplace: |ψ| ≤ 1/b, and the sum of exp(-|a-c|/b) is largest at c = 0, so that
@@ -44,6 +53,8 @@ Normal on a vector of sums that a replaced row moves by at most Δ: as M grows t
 logarithm of a mean of exp(αψ·(v - its mean)) becomes α²/2 times the variance of ψ·v; over ψ that is the trace of
 the row's covariance, half of the mean squared distance of two rows, at most Δ²/2. So Λ = nαΔ²/(4σ²). In a table
 of C cells each row counts in one, the trace is at most 1 - 1/C, and Λ = nα(1 - 1/C)/(2σ²).
+In prices, ρ = Δ²/(2σ²) for a replaced row makes Λ = nαρ/2 (`transfer_order`). Where Δ bounds the length of what
+one row adds, and not the distance of two rows, as under add-remove, the trace is at most Δ²: twice that.
 Bounded noise is in `cosine_noise`.
 """
 
@@ -83,6 +94,28 @@ def tilting_t(n: Whole, beta: Number, alpha: Number, log_bound: Number) -> float
     rows, order = whole(n, "n"), above_one(alpha)
     total = log_of_inverse(beta) + at_least_zero(log_bound, "log_bound")
     return outward(sqrt(order * total / (2 * rows * (order - 1))))
+
+
+def transfer_order(n: Whole, beta: Number, rho: Number) -> float:
+    """1 + sqrt(1 + 2 ln(1/β)/(nρ)): the α at which t is least where prices add up to ρ, Λ = nαρ/2.
+
+    There t is sqrt(ρ)/2 + sqrt(ρ/4 + ln(1/β)/(2n)). Fixed in advance it certifies every other sum of prices too,
+    by the realised sum: t² = α(ln(1/β) + nαρ/2)/(2n(α-1)).
+
+    >>> order = transfer_order(10**5, 0.05, 0.02)
+    >>> round(tilting_t(10**5, 0.05, order, transfer_log_bound(10**5, order, 0.02)), 4)
+    0.1415
+    """
+    return 1 + sqrt(1 + 2 * log_of_inverse(beta) / (whole(n, "n") * above_zero(rho, "rho")))
+
+
+def transfer_log_bound(n: Whole, alpha: Number, rho: Number) -> float:
+    """nαρ/2: Λ of noise on sums over rows whose prices for a replaced row add up to ρ, each on its own.
+
+    It is the sum of prices that enters. A joint price counts answers about different rows once; here they add up,
+    because after an answer the tilted law of a row may lie where the next question asks.
+    """
+    return outward(whole(n, "n") * above_one(alpha) * at_least_zero(rho, "rho") / 2)
 
 
 # ---- Λ for the laws of noise, in counts

@@ -24,11 +24,15 @@ ADVANCE = "the number of queries and the failure probability were fixed before t
 BOUNDED = "every query is the mean of one number in [0, 1] for each row"
 ROUNDED = "the noise is normal, and what is told is rounded to a public grid"
 CAP = "noise and privacy count at their caps, not at what was spent"
+FILTER = (
+    "the noise of a score may depend on earlier ones; what all of it adds up to stays under a cap that was fixed "
+    "in advance, and the width of each score counts what was added up to then"
+)
 ELSEWHERE = "guesses come from earlier answers or from other rows"
 BEST = "only the running best is promised, not each submission"
 BOUNDED_NOISE = (
-    "the noise has the density cos² and never exceeds its half-width, which was fixed in advance; what is told is "
-    "rounded to a public grid"
+    "the noise has the density cos² and never exceeds its half-width, which is fixed before it is drawn; what is "
+    "told is rounded to a public grid"
 )
 UNREVIEWED = "the theorem is our own, refereed but not peer reviewed"
 TWICE_READ = "the theorem is our own, not peer reviewed; derived and re-derived by two readers"

@@ -10,7 +10,8 @@ from understudy.validity.bounded import BOUNDED
 from understudy.validity.certificate import VACUOUS
 from understudy.validity.checking import CHECK, REALISED
 from understudy.validity.ladder import FREE_LADDER, LADDER
-from understudy.validity.modes import GAUSSIAN, THRESHOLDOUT, HoldoutMode, ModeCard, ModeTerms
+from understudy.validity.modes import GAUSSIAN, HoldoutMode, ModeCard, ModeTerms
+from understudy.validity.thresholdout import THRESHOLDOUT
 
 MODE_CARDS: dict[str, ModeCard] = {
     card.name: card for card in (BOUNDED, GAUSSIAN, CHECK, REALISED, THRESHOLDOUT, LADDER, FREE_LADDER)

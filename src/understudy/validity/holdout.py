@@ -44,6 +44,7 @@ from understudy.validity.lattice import grid
 from understudy.validity.metric import Area, Metric
 from understudy.validity.metrics import metric_for
 from understudy.validity.modes import HoldoutMode, ModeTerms, SealedLook, check_worth
+from understudy.validity.noise_filter import NoiseFilter, checked_scale
 from understudy.validity.predictions import guess_fault
 from understudy.validity.scope import Way, about, assumptions, sentence
 from understudy.validity.score import JournaledScore, Memory, Score, read_all, say_all
@@ -171,14 +172,21 @@ class Holdout:
 
     # ---- scoring
 
-    def score(self, estimator: Any, X: Any = None, y: Any = None) -> Score:
+    def score(self, estimator: Any, X: Any = None, y: Any = None, *, scale: float | None = None) -> Score:
         """The score of a fitted estimator, which predicts the sealed rows in this process.
 
         X and y, if given, are other rows: the score on them is the guess that some modes check. The estimator is
         shown the sealed features, and could keep them for the next one: the certificate assumes that it does not,
         in words. A strict holdout raises a `RefusedError`; `score_frozen` needs no such assumption. Raises a
         `HandleClosedError` where all scores were given, or where the mode has halted.
+
+        `scale` is that of the noise on this score, by default the planned one: the standard deviation of the mode
+        gaussian (under Theorem T), the half-width of the mode bounded. It may depend on earlier scores. A larger
+        one leaves more for later scores, a smaller one takes more, and one that does not fit under what is left
+        is refused with the least that does (`least_scale`), and not counted. Raises a `ParameterError` in other
+        modes.
         """
+        wanted = checked_scale(scale)
         if self.strict:
             raise RefusedError(
                 "this holdout is strict: an estimator of this process could keep the sealed rows. Use "
@@ -187,10 +195,17 @@ class Holdout:
         predicted = self.metric.predictions(estimator, self._sealed.features)
         guess = None if y is None else self._guess(estimator, X, y)
         looks = self._looks(predicted, getattr(estimator, "classes_", None), guess)
-        return self._tell(looks, {"way": Way.IN_PROCESS})
+        return self._tell(looks, {"way": Way.IN_PROCESS}, wanted)
 
     def score_frozen(
-        self, estimator: Any, X: Any = None, y: Any = None, *, label: str = "", seconds: float = 600
+        self,
+        estimator: Any,
+        X: Any = None,
+        y: Any = None,
+        *,
+        label: str = "",
+        seconds: float = 600,
+        scale: float | None = None,
     ) -> Score:
         """The score of a fitted estimator that is frozen first: it predicts in a process of its own (`frozen`).
 
@@ -199,8 +214,10 @@ class Holdout:
         guess, is assumed not to look for them. X and y, if given, are other rows to guess from. An estimator
         that cannot be serialised and loaded by a new process is refused, and not counted. One that fails at the
         sealed rows, takes longer than `seconds` or gives something else than predictions is counted, as wrong at
-        every row: that it failed is told in no other way.
+        every row: that it failed is told in no other way. `scale` is that of the noise, as in `score`.
         """
+        wanted = checked_scale(scale)
+        self._check_scale(wanted)
         if self._sealed.features is None:
             raise ParameterError("this holdout was given no features to predict from: hand in predictions")
         guess = None if y is None else self._guess(estimator, X, y)
@@ -220,9 +237,11 @@ class Holdout:
         except (ParameterError, ValueError, TypeError, IndexError):
             looks = None
         wrong = self._sealed.all_wrong(self.metric, steps=self._steps, guess=guess)
-        return self._tell(wrong if looks is None else looks, how)
+        return self._tell(wrong if looks is None else looks, how, wanted)
 
-    def score_predictions(self, predicted: Any, *, guess: Guess | None = None, label: str = "") -> Score:
+    def score_predictions(
+        self, predicted: Any, *, guess: Guess | None = None, label: str = "", scale: float | None = None
+    ) -> Score:
         """The score of predictions for the sealed rows, in their order; probabilities in the order of classes.
 
         Whoever can predict knows the features. So this certifies new labels for these rows (fixed design), and
@@ -230,8 +249,10 @@ class Holdout:
         strict holdout refuses it. A `label` is kept with the score, for `history`. Predictions that are missing,
         of another kind than the labels (text for numbers) or no probabilities, and guesses outside [0, 1], are
         refused and not counted. That says nothing of the sealed labels but what is public: see `predictions`.
-        A guess is of the score; for a metric of several means, one of each (`metric.means` of other rows).
+        A guess is of the score; for a metric of several means, one of each (`metric.means` of other rows). `scale`
+        is that of the noise, as in `score`.
         """
+        wanted = checked_scale(scale)
         if self.strict and isinstance(self.metric, Area):
             raise RefusedError(
                 "this holdout is strict: the area under the curve has no certificate for predictions of "
@@ -241,9 +262,8 @@ class Holdout:
         if fault := self.metric.fault(found, self._classes) or guess_fault(guess):
             raise ParameterError(f"{fault}. Nothing was counted")
         guesses = self._as_guesses(guess)
-        return self._tell(
-            self._looks(found, self._classes, guesses), {"way": Way.PREDICTIONS, "label": label}
-        )
+        how = {"way": Way.PREDICTIONS, "label": label}
+        return self._tell(self._looks(found, self._classes, guesses), how, wanted)
 
     def _looks(
         self, predicted: NDArray[Any], classes: Any, guess: Sequence[float] | None
@@ -337,8 +357,37 @@ class Holdout:
         if isinstance(self._ledger, DurableLedger):
             self._ledger.let_go()
 
-    def _tell(self, looks: Sequence[SealedLook], how: dict[str, Any]) -> Score:
+    @property
+    def least_scale(self) -> float | None:
+        """The least scale of noise that the next score may have, by the mode's cap; None where there is no choice.
+
+        A score by a metric of several means asks for so much noise on each.
+        """
+        noise: NoiseFilter | None = getattr(self.mode, "filter", None)
+        if noise is None:
+            return None
+        with self._lock:
+            self._catch_up()
+            means = self._each + (0 if self._memory.once else self._besides)
+            return noise.least_scale(self._memory.heard.units, means)
+
+    def _check_scale(self, scale: float | None) -> None:
+        """Refuse a scale that the next score may not have, before anything is done for it."""
+        noise: NoiseFilter | None = getattr(self.mode, "filter", None)
+        if scale is not None and noise is None:
+            raise ParameterError(
+                f"the noise of the mode {self.mode.name} is fixed: leave `scale` out, or use the mode bounded"
+            )
+        if scale is not None and noise is not None:
+            with self._lock:
+                self._catch_up()
+                means = self._each + (0 if self._memory.once else self._besides)
+                noise.admit(self._memory.heard.units, scale, means)
+
+    def _tell(self, looks: Sequence[SealedLook], how: dict[str, Any], scale: float | None = None) -> Score:
         """Say what the mode says of all looks of a score; `how` it was asked for is kept with the answer."""
+        self._check_scale(scale)
+        looks = [replace(look, scale=scale) for look in looks]
         kept = {name: value for name, value in how.items() if value}
         with self._lock:
             while True:

@@ -2,8 +2,8 @@
 
 Each mode takes the exact score on the holdout's rows and says something that generalises; its certificate is
 fixed in advance, from the number of rows n, of queries k and the failure probability β, and lists what it
-assumes. Here: noise (`Gaussian`, `Thresholdout`). Others: bounded noise (`bounded`), guesses (`checking`),
-the running best (`ladder`), AUC (`auc`).
+assumes. Here: normal noise (`Gaussian`). Others: bounded noise (`bounded`), guesses (`checking`,
+`thresholdout`), the running best (`ladder`), AUC (`auc`).
 """
 
 from __future__ import annotations
@@ -12,29 +12,26 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from math import ceil, log, tanh
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.errors import HandleClosedError, ParameterError, RefusedError
+from understudy.errors import ParameterError, RefusedError
 from understudy.noise.normal import rounded_normal
-from understudy.noise.samplers import NoiseSource, discrete_laplace
+from understudy.noise.samplers import NoiseSource
 from understudy.theory.capacity import rows_needed
 from understudy.theory.certificates import NOISE_CERTIFICATES
-from understudy.theory.guess_and_check import step_grid
+from understudy.theory.normal_noise import quantile
+from understudy.theory.tilting import TILTING, outward, tilting_split, transfer_log_bound, transfer_order
 from understudy.validity.certificate import (
-    ADVANCE,
-    BOUNDED,
     CAP,
-    ELSEWHERE,
-    INDEPENDENT,
-    SEALED,
+    FILTER,
     VACUOUS,
     Certificate,
 )
 from understudy.validity.lattice import grid, rounding, told, total
+from understudy.validity.noise_filter import NoiseFilter
 from understudy.validity.transfer import best_sigma, gaussian
 
 USEFUL = 0.1
@@ -46,7 +43,8 @@ class SealedLook:
     """One look at the sealed rows: the exact score, the same on the public grid, and a guess from elsewhere.
 
     `mean` is for modes that count what they can say; noise is added to `total`, in steps of 1/`steps` (`lattice`),
-    and nothing finer is told. `values` has one number for each person.
+    and nothing finer is told. `values` has one number for each person. `scale` is that of the noise where it was
+    asked for; else the mode's own is drawn (`noise_filter`).
     """
 
     mean: float
@@ -54,6 +52,7 @@ class SealedLook:
     steps: int
     guess: float | None = None
     values: NDArray[np.float64] | None = None
+    scale: float | None = None
 
     @classmethod
     def of(cls, values: NDArray[np.float64], steps: int, guess: float | None = None) -> SealedLook:
@@ -75,6 +74,8 @@ class Heard:
     failures: int = 0
     best: float = 1.0
     """The least loss that a ladder has shown."""
+    units: int = 0
+    """What the noise adds up to, of a mode with a `noise_filter`."""
     secret: dict[str, Any] = field(default_factory=dict)
     """What is kept from the analyst between two questions."""
 
@@ -176,7 +177,11 @@ class Gaussian:
     """The mean with normal noise, rounded to the public grid: exactly the law of a rounded ideal answer.
 
     Certificate  One of `theory.certificates`, named in advance: "tilting" by default, which is Theorem T; "cvar"
-                 is wider and rests on privacy alone. All k answers at once.
+                 is wider and rests on privacy alone. All k answers at once. Under Theorem T the noise of a score
+                 may be chosen (`noise_filter`): z·σ_j + t at the realised sum, where the largest of k standard
+                 normal numbers is beyond z with the part of β that `theory.tilting` plans for it. That part
+                 needs no planned noise: divided by their own σ_j, the noises are independent standard normal
+                 numbers, however each σ_j was chosen.
     """
 
     rows: int
@@ -202,7 +207,31 @@ class Gaussian:
     @cached_property
     def _certificate(self) -> Certificate:
         ideal = gaussian(self.rows, self.queries, self.beta, sigma=self.sigma, theorem=self.theorem)
+        if self.filter is not None:
+            width = self._reach(self.sigma) + self.filter.t(self.filter.cap)
+            ideal = replace(ideal, width=min(1.0, outward(width)), assumptions=filtered(ideal.assumptions))
         return on_grid(ideal, self.rows)
+
+    @cached_property
+    def filter(self) -> NoiseFilter | None:
+        """The cap on noise that is chosen on the way; None where the theorem fixes the noise."""
+        if self.theorem != TILTING.name:
+            return None
+        left, n = self.beta - self._noise_beta, self.rows
+        alpha = transfer_order(n, left, self.queries / (n * self.sigma) ** 2 / 4)
+
+        def log_bound(sigma: float) -> float:
+            return transfer_log_bound(n, alpha, outward(1 / (n * sigma) ** 2 / 4))
+
+        return NoiseFilter(n, self.queries, left, alpha, self.sigma, log_bound)
+
+    @cached_property
+    def _noise_beta(self) -> float:
+        return tilting_split(self.rows, self.queries, self.beta)[2]
+
+    def _reach(self, sigma: float) -> float:
+        """How far noise of this deviation reaches in any score, but for its part of β."""
+        return sigma * quantile(self.queries, self._noise_beta)
 
     def width_with(self, rows: int) -> float:
         return gaussian(rows, self.queries, self.beta, theorem=self.theorem).width + rounding(rows)
@@ -212,107 +241,23 @@ class Gaussian:
         return f"gaussian {self.theorem} sigma {self.sigma:.9g} queries {self.queries} beta {self.beta}"
 
     def say(self, look: SealedLook, heard: Heard, *, noise: NoiseSource) -> dict[str, Any]:
-        del heard
-        return {"value": with_normal_noise(look, self.sigma, noise)}
+        scale = admitted(self.filter, look, heard)
+        value = with_normal_noise(look, self.sigma if scale is None else scale, noise)
+        return {"value": value} if scale is None else {"value": value, "scale": scale}
 
     def read(self, step: dict[str, Any], heard: Heard) -> Said:
         heard.asked += 1
-        return Said(step["value"], self.certificate.width, "measured")
-
-
-@dataclass(frozen=True)
-class Thresholdout:
-    """The score on other rows while the holdout agrees within a noisy threshold; else the holdout's, with noise.
-
-    It is a sparse vector on statistical queries [DFHPRR15]: Lap(2s) on the threshold T, Lap(4s) on each
-    comparison, Lap(s) on an answer, so each of the B answers costs 2/(ns) of pure ε. All of it is discrete Laplace
-    noise on the public grid, where a row moves a score by M steps. s is chosen for the certificate, and T is how
-    far a comparison can be wrong; the published parameters are in `theory.thresholdout`.
-
-    Certificate  All comparisons are right beyond a = 8s(ln k + ln(200B/β)), so that answers are within T + a of
-                 the sample, but for β/100. ε-DP moves no query by more than tanh(ε/4) from the sample's posterior.
-                 Together T + a + 1/100 + tanh(B/(2ns)), and what rounding moves: T and the guess by a step and a
-                 half, and 2 for the discrete law, whose P[|X| > t + 1] ≤ e^{-t/b} at every real t.
-    """
-
-    rows: int
-    queries: int
-    beta: float
-    rejections: int = 50
-    name = "thresholdout"
-    about_best = False
-
-    @cached_property
-    def _best(self) -> tuple[float, float]:
-        return self._best_with(self.rows)
-
-    def _best_with(self, rows: int) -> tuple[float, float]:
-        return min((self._at(tau / 1000, rows), tau / 1000) for tau in step_grid(1.0, 200))
-
-    def _at(self, scale: float, rows: int) -> float:
-        private = tanh(self.rejections / (2 * rows * scale))
-        return 2 * self._slack(scale) + 0.01 + private + rounding(rows, 3.5)
-
-    def _slack(self, scale: float) -> float:
-        return 8 * scale * (log(self.queries) + log(200 * self.rejections / self.beta))
-
-    @property
-    def certificate(self) -> Certificate:
-        theorem = "sparse vector and pure privacy, tanh(ε/4)"
-        assumed = (INDEPENDENT, SEALED, ADVANCE, BOUNDED, CAP, ELSEWHERE)
-        return Certificate(self._best[0], self.beta, theorem, assumed)
-
-    def width_with(self, rows: int) -> float:
-        return self._best_with(rows)[0]
-
-    @property
-    def scale(self) -> float:
-        return self._best[1]
-
-    @property
-    def threshold(self) -> float:
-        return self._slack(self.scale)
-
-    @property
-    def text(self) -> str:
-        return (
-            f"thresholdout threshold {self.threshold:.9g} scale {self.scale:.9g} "
-            f"answers {self.rejections} queries {self.queries} beta {self.beta}"
-        )
-
-    def say(self, look: SealedLook, heard: Heard, *, noise: NoiseSource) -> dict[str, Any]:
-        guess = needed_guess(look)
-        if heard.failures >= self.rejections:
-            raise HandleClosedError(f"its {self.rejections} answers from the holdout are used up")
-        scale = Fraction(self.scale) * look.steps
-        if "threshold" not in heard.secret:
-            heard.secret["threshold"] = ceil(self.threshold * look.steps) + _laplace(2 * scale, noise)
-        off = abs(look.total - round(guess * look.steps)) + _laplace(4 * scale, noise)
-        if off < self._in_steps(heard.secret["threshold"], look.steps):
-            return {"accepted": True, "value": guess}
-        del heard.secret["threshold"]
-        return {"accepted": False, "value": told(look.total + _laplace(scale, noise), look.steps)}
-
-    def _in_steps(self, threshold: float, steps: int) -> int:
-        """A noisy threshold in steps: whole, or as version 0.1 kept it, a float between 0 and 1 or so."""
-        return threshold if isinstance(threshold, int) else round(threshold * steps)
-
-    def read(self, step: dict[str, Any], heard: Heard) -> Said:
-        heard.asked += 1
-        heard.failures += not step["accepted"]
-        return Said(step["value"], self._best[0], "checked" if step["accepted"] else "measured")
+        if self.filter is None:
+            return Said(step["value"], self.certificate.width, "measured")
+        scale = step.get("scale")
+        t = spent(self.filter, scale, heard)
+        return Said(step["value"], width_of(self._reach(scale or self.sigma), t, self.rows), "measured")
 
 
 GAUSSIAN = ModeCard(
     name="gaussian",
     build=lambda t: Gaussian(t.rows, t.queries, t.beta, t.theorem or "tilting"),
     planned="tilting",
-)
-
-THRESHOLDOUT = ModeCard(
-    name="thresholdout",
-    build=lambda t: Thresholdout(t.rows, t.queries, t.beta, t.wrong(50)),
-    takes_guesses=True,
 )
 
 
@@ -336,15 +281,38 @@ def with_normal_noise(look: SealedLook, sigma: float, noise: NoiseSource) -> flo
     return told(look.total + drawn, look.steps)
 
 
+def admitted(noise: NoiseFilter | None, look: SealedLook, heard: Heard) -> float | None:
+    """The scale of noise that a look asks for, None for the planned one; refused where it may not have that."""
+    if noise is None:
+        if look.scale is not None:
+            raise ParameterError("the noise of this mode is fixed: leave `scale` out")
+        return None
+    noise.admit(heard.units, look.scale)
+    return look.scale
+
+
+def spent(noise: NoiseFilter, scale: float | None, heard: Heard) -> float:
+    """t when a score with noise of this scale was told; `heard` is updated."""
+    cost = noise.cost(scale)
+    heard.units += noise.cap if cost is None else cost
+    return noise.t(heard.units)
+
+
+def width_of(reach: float, t: float, rows: int) -> float:
+    """How far a score can be off that noise moved by `reach` at most, told on the grid of so many rows."""
+    return min(1.0, outward(reach + t)) + rounding(rows)
+
+
+def filtered(assumed: tuple[str, ...]) -> tuple[str, ...]:
+    """The conditions of a theorem under a filter: its sum is capped, and counted as it is spent."""
+    return tuple(FILTER if line == CAP else line for line in assumed)
+
+
 def on_grid(ideal: Certificate, rows: int) -> Certificate:
     """The certificate of answers that are rounded to the public grid; its check is of the same answers."""
     more = rounding(rows)
     check = None if ideal.check is None else replace(ideal.check, width=ideal.check.width + more)
     return replace(ideal, width=ideal.width + more, check=check)
-
-
-def _laplace(scale: Fraction, noise: NoiseSource) -> int:
-    return int(discrete_laplace(scale, 1, noise=noise)[0])
 
 
 def check_worth(mode: HoldoutMode, tolerance: float = VACUOUS) -> None:

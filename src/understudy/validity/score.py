@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from understudy.noise.samplers import NoiseSource
@@ -106,9 +106,7 @@ class Memory:
 
     def copy(self) -> Memory:
         """Another one that knows the same: what it is told stays with it."""
-        before = self.heard
-        copied = Heard(before.asked, before.failures, before.best, dict(before.secret))
-        return Memory(copied, list(self.once))
+        return Memory(replace(self.heard, secret=dict(self.heard.secret)), list(self.once))
 
 
 def say_all(

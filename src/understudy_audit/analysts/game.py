@@ -5,7 +5,7 @@ An analyst sees answers and widths only. The referee keeps, for each of them, wh
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -71,10 +71,16 @@ class Game:
         if not (self.vacuous or isinstance(self.mode, Plain)):
             check_worth(self.mode)
 
-    def ask(self, mean: float, truth: float, guess: float | None = None) -> float:
-        """An answer about a query with this mean on the sample and this one in the population."""
+    def ask(
+        self, mean: float, truth: float, guess: float | None = None, *, scale: float | None = None
+    ) -> float:
+        """An answer about a query with this mean on the sample and this one in the population.
+
+        `scale` is that of the noise, where the mode lets it be chosen.
+        """
+        look = replace(SealedLook.at(mean, self.mode.rows, guess), scale=scale)
         try:
-            step = self.mode.say(SealedLook.at(mean, self.mode.rows, guess), self.heard, noise=self.noise)
+            step = self.mode.say(look, self.heard, noise=self.noise)
             said = self.mode.read(step, self.heard)
         except RefusedError as error:
             self.refusal = str(error)

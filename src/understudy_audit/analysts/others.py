@@ -1,4 +1,4 @@
-"""Attacks of other kinds: leaderboards, identification, fingerprinting, and an honest climber. T4-T7."""
+"""Attacks of other kinds: leaderboards, identification, fingerprinting, an honest climber, and blocks. T4-T8."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from understudy.errors import RefusedError
-from understudy_audit.analysts.correlation import batches, majority, selection
+from understudy_audit.analysts.correlation import agreements, batches, majority, selection, voted
 from understudy_audit.analysts.game import Game, other_rows
 
 Draw = np.random.Generator
@@ -104,6 +104,44 @@ def climbing(game: Game, queries: int, draw: Draw, *, attributes: int = 20) -> N
         return
 
 
+def blocks(game: Game, queries: int, draw: Draw) -> None:
+    """T8: turn the labels of one block of rows after the other, and keep what scored better.
+
+    Each score differs from the best one by a block alone, so that noise below a block's size is seen through.
+    """
+    rows = game.mode.rows
+    truth, guess = draw.integers(0, 2, rows), draw.integers(0, 2, rows)
+    try:
+        best = game.ask(float((guess == truth).mean()), 0.5, 0.5)
+        for block in np.array_split(draw.permutation(rows), queries - 1):
+            changed = guess.copy()
+            changed[block] = 1 - changed[block]
+            told = game.ask(float((changed == truth).mean()), 0.5, 0.5)
+            if told > best:
+                guess, best = changed, told
+    except RefusedError:
+        return
+
+
+def saving(game: Game, queries: int, draw: Draw) -> None:
+    """T2 by an analyst who chooses the noise: coarse or fine by turns, and the vote with the finest that is left.
+
+    For modes with a filter. How fine a question is asked depends on the answers before it.
+    """
+    rows, noise = game.mode.rows, getattr(game.mode, "filter", None)
+    assert noise is not None
+    agrees, heard = agreements(rows, queries - 1, draw), list[float]()
+    try:
+        for mean in (agrees.mean(axis=0, dtype=np.float64) + 1) / 2:
+            far = bool(heard) and abs(heard[-1] - 0.5) > noise.planned / 2
+            scale = noise.planned * (2.0 if far else 1.25)
+            heard.append(game.ask(float(mean), 0.5, scale=min(scale, 1.0)))
+        votes = np.sign(np.array(heard) - 0.5)
+        game.ask(voted(agrees, votes), 0.5, scale=noise.least_scale(game.heard.units))
+    except RefusedError:
+        return
+
+
 def _selecting(game: Game, queries: int, draw: Draw) -> None:
     selection(game, max(10, queries - 51), draw)
 
@@ -125,6 +163,7 @@ ANALYSTS: dict[str, Callable[[Game, int, Draw], None]] = {
     "T5 identification": _identifying,
     "T6 fingerprinting": _fingerprinting,
     "T7 climbing": climbing,
+    "T8 blocks": blocks,
 }
 """Every analyst plays a game of at most so many queries."""
 

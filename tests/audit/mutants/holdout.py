@@ -19,7 +19,8 @@ from understudy.errors import HandleClosedError, RefusedError
 from understudy.noise.samplers import SeededNoise
 from understudy.validity.checking import Checking
 from understudy.validity.holdout import Holdout
-from understudy.validity.modes import Gaussian, HoldoutMode, Thresholdout
+from understudy.validity.modes import Gaussian, HoldoutMode
+from understudy.validity.thresholdout import Thresholdout
 from understudy_audit.analysts.correlation import majority
 from understudy_audit.analysts.game import Plain
 from understudy_audit.validity import made, play

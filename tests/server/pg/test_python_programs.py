@@ -49,8 +49,8 @@ def test_psycopg2(town: WireTown, by_sex: list[Any], young: list[Any]) -> None:
         named.execute(BY_SEX)
         assert list(named) == by_sex
         with pytest.raises(psycopg2.errors.FeatureNotSupported) as refused:
-            cursor.execute("SELECT count(*) FROM town WHERE age < 28")
-        assert "30" in refused.value.diag.message_hint
+            cursor.execute("SELECT max(age) FROM town")
+        assert "quantile_disc" in refused.value.diag.message_hint
         connection.rollback()
         assert connection.get_parameter_status("server_version") == "15.0"
         cursor.execute("SELECT count(*) FROM town WHERE district IN %s", (("Inkwharf", "The Vale"),))
@@ -99,7 +99,7 @@ def test_pg8000(town: WireTown, by_sex: list[Any], young: list[Any]) -> None:
         rows = connection.run(YOUNG.format(":age", ":place"), age=30, place="Inkwharf")
         assert [tuple(row) for row in rows] == young
         with pytest.raises(pg8000.native.DatabaseError, match="0A000"):
-            connection.run("SELECT count(*) FROM town WHERE age < 28")
+            connection.run("SELECT max(age) FROM town")
     finally:
         connection.close()
 

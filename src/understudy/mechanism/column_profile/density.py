@@ -138,20 +138,29 @@ def _shared(noisy: Masses, whole: float, deviation: float) -> Masses:
     (Haar wavelets with a hard threshold, from the coarsest to the finest.) A half that has less than its noise may
     be is left empty where the other has more.
     """
-    if noisy.size == 1:
-        return np.array([whole])
-    middle = noisy.size // 2
-    left, right = middle, noisy.size - middle
-    part = whole * left / noisy.size
-    apart = (noisy[:middle].sum() * right - noisy[middle:].sum() * left) / noisy.size
-    if abs(apart) > DETAIL * deviation * sqrt(left * right / noisy.size):
-        part += apart
-    part = min(max(part, 0.0), whole)
-    least, other = DETAIL * deviation * sqrt(left), DETAIL * deviation * sqrt(right)
-    if part < least and whole - part >= other:
-        part = 0.0
-    elif whole - part < other and part >= least:
-        part = whole
-    return np.concatenate(
-        [_shared(noisy[:middle], part, deviation), _shared(noisy[middle:], whole - part, deviation)]
-    )
+    reached = [0.0, *np.cumsum(noisy).tolist()]  # numbers of Python are faster than many arrays of a few
+    found = np.zeros(noisy.size)
+    left_to_do = [(0, noisy.size, whole)]
+    while left_to_do:
+        start, end, mass = left_to_do.pop()
+        size = end - start
+        if mass <= 0:
+            continue
+        if size == 1:
+            found[start] = mass
+            continue
+        middle = start + size // 2
+        left, right = middle - start, end - middle
+        part = mass * left / size
+        below, above = reached[middle] - reached[start], reached[end] - reached[middle]
+        apart = (below * right - above * left) / size
+        if abs(apart) > DETAIL * deviation * sqrt(left * right / size):
+            part += apart
+        part = min(max(part, 0.0), mass)
+        least, other = DETAIL * deviation * sqrt(left), DETAIL * deviation * sqrt(right)
+        if part < least and mass - part >= other:
+            part = 0.0
+        elif mass - part < other and part >= least:
+            part = mass
+        left_to_do += [(start, middle, part), (middle, end, mass - part)]
+    return found

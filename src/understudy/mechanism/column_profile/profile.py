@@ -30,7 +30,7 @@ from understudy.privacy.event import Together
 from understudy.privacy.price import Price
 from understudy.privacy.relation import Relation, Sensitivity
 
-SHARES = (Fraction(22, 100), Fraction(9, 100), Fraction(6, 100), Fraction(6, 100), Fraction(54, 100))
+SHARES = (Fraction(18, 100), Fraction(8, 100), Fraction(6, 100), Fraction(6, 100), Fraction(59, 100))
 """What each round takes of the price: octaves, three zooms, and the cells of equal mass."""
 
 DISTINCT = Fraction(3, 100)
@@ -39,8 +39,8 @@ DISTINCT = Fraction(3, 100)
 ZOOMED = 256
 """Cells that a zoom cuts the occupied ones into, about."""
 
-FINAL = 32
-"""Cells of equal mass in the last round."""
+FINAL = 20
+"""Cells of equal mass in the last round: with more of them noise adds up, with fewer a cut lies within a cell."""
 
 TAILS = (0.001, 0.003, 0.006, 0.012)
 """Shares of the mass at which the last round's cells are cut besides, at either end."""

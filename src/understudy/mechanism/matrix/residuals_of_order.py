@@ -8,17 +8,21 @@ Privacy     The combinations of all A together are a sum over rows (`privacy.rel
             that differ in the attributes T are apart by the sum over A of w²·2(Π d(d-1) - Π g), squared; g is
             d(d-1) if the rows agree and -d if they differ: the squared length of one, and the product of two,
             columns of dI - J. The farthest two are those of the worst set T. The L1 norm of a column is 2(d-1).
+            Up to 16 attributes every T is looked at. Of more, weights are the same for sets A that look alike
+            (have the same sizes): then the distance depends on how many attributes of each size are in T, and
+            one T for every such list of numbers is enough.
 Accuracy    A cell of C has the variance Σ_A Π_A (1 - 1/d)·Π_{C-A} 1/d² · σ²/(w·Π_A d)².
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
-from itertools import combinations
-from math import prod
+from itertools import combinations, product
+from math import comb, prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +44,12 @@ Places = tuple[int, ...]
 """A set of attributes, by their places in the domain, in its order."""
 
 MOST_ATTRIBUTES = 16
-MOST_PARTS = 1 << 10
+"""Up to so many attributes every set of them is looked at."""
+
+MOST_PARTS = 1 << 11
+MOST_LISTS = 1 << 13
+"""Of more attributes, the most lists of how many of each size differ."""
+
 ROUNDS = 30
 LARGEST = 1 << 20
 """The largest weight of a combination."""
@@ -55,7 +64,14 @@ class ResidualsOfOrder:
 
     @property
     def is_feasible(self) -> bool:
-        return len(self.sizes) <= MOST_ATTRIBUTES and len(self.all) <= MOST_PARTS
+        parts = sum(comb(len(self.sizes), size) for size in range(1, self.order + 1))
+        lists = prod(count + 1 for count in Counter(self.sizes).values())
+        return parts <= MOST_PARTS and (not self.is_even or lists <= MOST_LISTS)
+
+    @property
+    def is_even(self) -> bool:
+        """Whether sets of attributes that look alike have the same weight."""
+        return len(self.sizes) > MOST_ATTRIBUTES
 
     @cached_property
     def all(self) -> list[Places]:
@@ -79,10 +95,40 @@ class ResidualsOfOrder:
         return found
 
     @cached_property
+    def differing(self) -> NDArray[np.bool_]:
+        """The sets T of differing attributes that are looked at, one a row."""
+        if not self.is_even:
+            sets = np.arange(1, 1 << len(self.sizes))
+            return (sets[:, None] >> np.arange(len(self.sizes)) & 1).astype(bool)
+        sizes = np.array(self.sizes)
+        alike = [np.flatnonzero(sizes == size) for size in sorted(set(self.sizes))]
+        lists = list(product(*(range(places.size + 1) for places in alike)))[1:]
+        found = np.zeros((len(lists), sizes.size), bool)
+        for row, numbers in enumerate(lists):
+            for places, number in zip(alike, numbers, strict=True):
+                found[row, places[:number]] = True
+        return found
+
+    @cached_property
+    def _likeness(self) -> NDArray[np.int64]:
+        """For each part a number that parts of the same sizes share."""
+        names = {name: i for i, name in enumerate(sorted({self._look_of(part) for part in self.all}))}
+        return np.array([names[self._look_of(part)] for part in self.all])
+
+    def _look_of(self, part: Places) -> tuple[int, ...]:
+        return tuple(sorted(self.sizes[i] for i in part))
+
+    def _evened(self, values: Values) -> Values:
+        """For each part the mean over those that look alike; as it is where all sets are looked at."""
+        if not self.is_even:
+            return values
+        like = self._likeness
+        return (np.bincount(like, values) / np.bincount(like))[like]
+
+    @cached_property
     def moved(self) -> NDArray[np.float32]:
         """Row A, a column for each set T of differing attributes: how far R_A moves, squared."""
-        sets = np.arange(1, 1 << len(self.sizes))
-        differs = (sets[:, None] >> np.arange(len(self.sizes)) & 1).astype(bool)
+        differs = self.differing
         agree = 1 - 1 / np.array(self.sizes, np.float64)
         factor = np.where(differs, agree - 1, agree)
         return np.array(
@@ -92,7 +138,9 @@ class ResidualsOfOrder:
 
     def precisions(self, needed: NDArray[np.bool_]) -> Values:
         """For each part its precision: all cells of the needed marginals have variance at most 1, cheaply."""
-        weight, pull = needed / needed.sum(), self.moved.mean(axis=1).astype(np.float64)
+        needed = self._evened(needed.astype(np.float64)) > 0
+        weight = needed / needed.sum()
+        pull = self._evened(self.moved.mean(axis=1).astype(np.float64))
         best, found = np.inf, np.zeros(len(self.all))
         for _ in range(ROUNDS):
             asked = weight @ self.reach
@@ -107,8 +155,8 @@ class ResidualsOfOrder:
             weight = weight * np.sqrt(variance / variance.max())
             weight = weight / weight.sum()
             hard = (losses / losses.max()) ** 30
-            pull = 0.7 * pull + 0.3 * (self.moved @ (hard / hard.sum()))
-        return found
+            pull = 0.7 * pull + 0.3 * self._evened(self.moved @ (hard / hard.sum()))
+        return self._evened(found)
 
     def weights(self, needed: NDArray[np.bool_], *, largest: float = LARGEST) -> list[int]:
         """Whole weights w_A in proportion to the precisions, at least 1; 0 where a part is not needed.
@@ -123,22 +171,27 @@ class ResidualsOfOrder:
         ]
 
     def farthest_squared(self, weights: Sequence[int]) -> int:
-        """The squared distance of the farthest two columns, in exact integers."""
+        """The squared distance of the farthest two columns, in exact integers.
+
+        Raises a `ValueError` where weights differ that have to be the same.
+        """
+        if self.is_even and len(set(zip(self._likeness, weights, strict=True))) != self._likeness.max() + 1:
+            raise ValueError("sets of attributes of the same sizes need the same weight")
         scales = np.array(
             [(w * prod(self.sizes[i] for i in part)) ** 2 for w, part in zip(weights, self.all, strict=True)],
             np.float64,
         )
         losses = scales @ self.moved.astype(np.float64)
         # The float sums are good to 10 digits; every set that might be the largest is looked at exactly.
-        near = np.flatnonzero(losses >= losses.max() * (1 - 1e-5)) + 1
-        return max(self._exact_loss(weights, int(differing)) for differing in near)
+        near = np.flatnonzero(losses >= losses.max() * (1 - 1e-5))
+        return max(self._exact_loss(weights, self.differing[row].tolist()) for row in near)
 
-    def _exact_loss(self, weights: Sequence[int], differing: int) -> int:
+    def _exact_loss(self, weights: Sequence[int], differing: Sequence[bool]) -> int:
         total = 0
         for w, part in zip(weights, self.all, strict=True):
             own = prod(self.sizes[i] * (self.sizes[i] - 1) for i in part)
             other = prod(
-                -self.sizes[i] if differing >> i & 1 else self.sizes[i] * (self.sizes[i] - 1) for i in part
+                -self.sizes[i] if differing[i] else self.sizes[i] * (self.sizes[i] - 1) for i in part
             )
             total += w * w * 2 * (own - other)
         return total

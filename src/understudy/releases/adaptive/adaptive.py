@@ -36,7 +36,7 @@ from understudy.releases.adaptive.rule import (
     ROWS_SHARE,
     Rule,
     first_prices,
-    most_cells,
+    limits_of,
     rule_for,
     told,
     triples_are_few,
@@ -64,9 +64,9 @@ def adaptive(
 ) -> Outcome:
     """Release the workload's marginals through a graphical stand-in that learns where it is wrong.
 
-    `memory` (bytes) and `seconds` (CPU time, as forecast: no clock is read) limit the stand-in; all else follows
-    from public numbers, unless a `rule` is given. `constraints` are public knowledge of empty cells,
-    beside those that are declared.
+    `memory` (bytes) and `seconds` (CPU time, as forecast: no clock is read) limit the stand-in and the last sweep;
+    more seconds than the usual four allow larger ones (`rule.limits_of`). All else follows from public numbers,
+    unless a `rule` is given. `constraints` are public knowledge of empty cells, beside those that are declared.
 
     Privacy     The run's price, in debits: the number of rows where it is private, the 1-way marginals, in each
                 round noisy gaps (`MergedGaps`) and measurements (`MergedMarginals`), the last sweep
@@ -87,7 +87,7 @@ def adaptive(
             "`method='mwem'` (small universes) or `method='ic'`. Nothing was spent"
         )
     if rule is None:
-        most_cells(run.workload, memory, seconds)  # refused before the first debit
+        limits_of(run.workload, memory, seconds)  # refused before the first debit
     run.check_affordable(run.budget.cap)
     _anticipate(run)
     evidence, unspent = Evidence(run), UnspentPrice(run.total)

@@ -19,14 +19,24 @@ ROWS_SHARE = Fraction(1, 100)
 MERGE_NOISES = 10
 """A value is rare if its count is below so many standard deviations of the noise of a typical measurement."""
 
-CELLS = 200_000
-"""Cells of the stand-in's tree: a pass takes milliseconds, a fit about a hundred of them."""
+SECONDS = 4.0
+"""CPU time that the fits, and the last sweep, may each take where nothing is said: the same on every machine, so
+that a run that was stopped on one goes on as it began on another."""
 
-CELLS_PER_SECOND = 25_000_000
-"""Cells of a tree that one CPU second propagates, roughly: what a limit of time is turned into."""
+CELLS_PER_SECOND = 50_000
+"""Cells of a tree for each CPU second that its fits may take, of about five hundred passes over it."""
 
 BYTES_PER_CELL = 400
 """Memory for each cell of the tree: beliefs, remembered steps of the fit, answers that are kept."""
+
+SWEPT_PER_SECOND = 2_500_000
+"""Numbers that a sweep measures in a CPU second, counts of residuals and noise together."""
+
+BYTES_PER_SWEPT = 40
+"""Memory for each number that a sweep measures."""
+
+LEAST_CELLS = 1000
+"""Cells of a tree below which no release is begun."""
 
 MOST_CANDIDATES = 4000
 """Triples whose gaps are looked at; where there are more, pairs alone."""
@@ -111,7 +121,8 @@ def rule_for(
     noise = noise_to_signal(domain, precision, rows) / 0.08
     looked = selection_noise(workload, precision, rows)
     doubt = looked / 0.012
-    guard, order = _guard(domain, workload, precision, rows)
+    limits = limits_of(workload, memory, seconds)
+    guard, order = _guard(domain, workload, precision, rows, limits.swept)
     rounds = min(max(round(1 - 1.4 * log10(max(looked, 1e-12))), 3), MOST_ROUNDS)
     if order == 0 and guard and sweep_noise(domain, workload.cliques, precision, rows) <= QUIET:
         rounds = 2  # the sweep knows it all
@@ -124,7 +135,7 @@ def rule_for(
         rounds=int(rounds),
         growth=1.3,
         merge=MERGE_NOISES * sqrt(2 * len(domain) / precision),
-        cells=most_cells(workload, memory, seconds),
+        cells=limits.cells,
         most=40,
         triples=triples_are_few(workload),
     )
@@ -158,23 +169,23 @@ FIRST_BEFORE_PAIRS = 1.7
 QUIET = 0.005
 """Half the L1 error of a sweep's marginal below which rounds have little to add."""
 
-SWEEP_CELLS = 1 << 22
-"""Numbers that a sweep measures, at most."""
 
-
-def _guard(domain: Domain, workload: Workload, precision: float, rows: float) -> tuple[Fraction, int]:
+def _guard(
+    domain: Domain, workload: Workload, precision: float, rows: float, swept: int
+) -> tuple[Fraction, int]:
     """The share and the order of the last sweep: of the workload (0), of pairs (2), or none.
 
     A sweep pays while the noise of its marginals, if all are measured for the whole price, is a few thousandths
     of the rows in a cell, or a few hundredths over all cells together. One of the workload must be quieter than
-    one of pairs: it takes most of the price, and its counts then weigh as much as the stand-in's.
+    one of pairs: it takes most of the price, and its counts then weigh as much as the stand-in's. At most `swept`
+    numbers are measured, as many as time and memory allow.
     """
     wide = [tuple(sorted(pair, key=domain.position)) for pair in _pairs(workload)]
     for cliques, share, order, least, small in (
         (list(workload), _share(0.75 - _direct_share(domain, workload), *SWEEP_WORKLOAD), 0, 0.001, 0.025),
         (wide, _share(len(wide) / told(domain, workload), *SWEEP_PAIRS), 2, 0.003, 0.05),
     ):
-        if cliques and _can_sweep(domain, cliques):
+        if cliques and _can_sweep(domain, cliques, swept):
             std = sqrt(len(cliques) / precision) / max(rows, 1.0)
             if std <= least or sweep_noise(domain, cliques, precision, rows) <= small:
                 return share, order
@@ -187,29 +198,45 @@ def sweep_noise(domain: Domain, cliques: Sequence[tuple[str, ...]], precision: f
     return 0.4 * cells * sqrt(len(cliques) / precision) / max(rows, 1.0)
 
 
-def _can_sweep(domain: Domain, cliques: Sequence[tuple[str, ...]]) -> bool:
+def _can_sweep(domain: Domain, cliques: Sequence[tuple[str, ...]], swept: int) -> bool:
     """Whether the residuals below these cliques are few enough, with weights that can be held."""
     sizes = [[domain[name].size for name in clique] for clique in cliques]
-    return 2 * sum(map(prod, sizes)) <= SWEEP_CELLS and max(map(prod, sizes)) <= MAX_WEIGHT
+    return numbers_swept(domain, cliques) <= swept and max(map(prod, sizes)) <= MAX_WEIGHT
 
 
-def most_cells(workload: Workload, memory: int | None, seconds: float | None) -> int:
-    """Cells that the tree may have under limits of memory, in bytes, and of time.
+def numbers_swept(domain: Domain, cliques: Sequence[tuple[str, ...]]) -> int:
+    """How many numbers a sweep over these cliques measures, at most: their residuals, and those below them."""
+    return 2 * sum(map(domain.size, cliques))
 
-    Time is forecast, never read from a clock: a run that was killed must go on as it began.
+
+@dataclass(frozen=True)
+class SizeLimits:
+    """What time and memory allow: `cells` of the stand-in's tree, and numbers that the last sweep measures."""
+
+    cells: int
+    swept: int
+
+
+def limits_of(workload: Workload, memory: int | None, seconds: float | None) -> SizeLimits:
+    """The sizes that fit into so much memory, in bytes, and into so many CPU seconds.
+
+    Time is forecast, never read from a clock: a run that was killed must go on as it began. More seconds than
+    `SECONDS` buy a larger tree and a larger sweep, fewer buy smaller ones. Where memory is limited, the tree and
+    the sweep have half each of what the answers leave.
     """
     if (memory is not None and memory <= 0) or (seconds is not None and not 0 < seconds < inf):
         raise ParameterError("limits of memory (bytes) and time (seconds) must be positive")
-    cells = CELLS
-    if seconds is not None:
-        cells = min(cells, int(seconds * CELLS_PER_SECOND / 500))
+    time = SECONDS if seconds is None else seconds
+    cells, swept = max(int(time * CELLS_PER_SECOND), 1), int(time * SWEPT_PER_SECOND)
     if memory is not None:
         answers = 40 * workload.queries
-        if memory < answers + BYTES_PER_CELL * 1000:
+        if memory < answers + BYTES_PER_CELL * LEAST_CELLS:
             raise TooLargeError(
                 "the answers to this workload, in the memory that was allowed,",
                 cells=workload.queries,
-                limit=max(memory - BYTES_PER_CELL * 1000, 0) // 40,
+                limit=max(memory - BYTES_PER_CELL * LEAST_CELLS, 0) // 40,
             )
-        cells = min(cells, (memory - answers) // BYTES_PER_CELL)
-    return cells
+        left = memory - answers
+        cells = min(cells, max(left // 2 // BYTES_PER_CELL, LEAST_CELLS))
+        swept = min(swept, left // 2 // BYTES_PER_SWEPT)
+    return SizeLimits(cells, swept)

@@ -205,7 +205,9 @@ def _population(plain: Mapping[str, Any]) -> str:
     beta = plain.get("population_beta")
     if beta is None:
         return ""
-    return f"Bounds for the population behind the table hold with probability {words.chances(beta)}."
+    by = plain.get("population_theorem")
+    said = f"Bounds for the population behind the table hold with probability {words.chances(beta)}"
+    return f"{said}." if by is None else f"{said}, by {by}."
 
 
 def _rounded(value: float) -> float:

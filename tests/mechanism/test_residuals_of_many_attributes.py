@@ -1,0 +1,61 @@
+"""Residuals of more attributes than have all sets looked at: equal weights for sets that look alike."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from understudy.mechanism.matrix import residuals_of_order
+from understudy.mechanism.matrix.residuals_of_order import ResidualsOfOrder
+
+SIZES = ((2, 2, 2, 3, 3, 4), (2, 5, 2, 5, 2, 2), (3, 3, 3, 3, 3))
+
+
+def needed(parts: ResidualsOfOrder) -> np.ndarray:
+    return np.ones(len(parts.all), bool)
+
+
+@pytest.fixture
+def few(monkeypatch):
+    """As if four attributes were many."""
+    monkeypatch.setattr(residuals_of_order, "MOST_ATTRIBUTES", 4)
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+@pytest.mark.parametrize("sizes", SIZES)
+def test_one_set_for_each_list_of_numbers_finds_the_farthest_columns(sizes, order, few, monkeypatch):
+    even = ResidualsOfOrder(sizes, order)
+    weights = even.weights(needed(even))
+    found = even.farthest_squared(weights)
+    assert len(even.differing) < 2 ** len(sizes) - 1
+    monkeypatch.setattr(residuals_of_order, "MOST_ATTRIBUTES", 16)
+    every = ResidualsOfOrder(sizes, order)
+    assert every.farthest_squared(weights) == found
+    ours, best = every.weights(needed(every)), every.farthest_squared(every.weights(needed(every)))
+    worse = every.spreads(weights).max() ** 2 * found / (every.spreads(ours).max() ** 2 * best)
+    assert worse < 1.03  # equal weights cost next to nothing
+
+
+def test_sets_that_look_alike_have_the_same_weight_also_where_few_are_needed(few):
+    parts = ResidualsOfOrder((2, 2, 2, 3, 3, 4), 2)
+    some = np.array([part == (0, 3) for part in parts.all])
+    weights = dict(zip(parts.all, parts.weights(some), strict=True))
+    for i, j in combinations(range(3), 2):
+        assert weights[(i, 3)] == weights[(j, 4)] > 0
+    assert weights[(0, 1)] == 0
+
+
+def test_weights_that_differ_are_refused(few):
+    parts = ResidualsOfOrder((2,) * 6, 1)
+    with pytest.raises(ValueError, match="same weight"):
+        parts.farthest_squared([1, 1, 1, 1, 1, 2])
+
+
+def test_forty_attributes_are_feasible_and_too_many_kinds_are_not():
+    assert ResidualsOfOrder((2,) * 40, 2).is_feasible
+    assert not ResidualsOfOrder((2,) * 40, 3).is_feasible
+    assert not ResidualsOfOrder(tuple(range(2, 22)), 2).is_feasible
+    parts = ResidualsOfOrder((2,) * 20, 2)
+    assert parts.farthest_squared(parts.weights(needed(parts))) > 0

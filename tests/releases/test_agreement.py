@@ -1,0 +1,177 @@
+"""Rows that agree with a release's answers: nearer in every order, constraints kept, nothing looked at."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from adaptive_table import DOMAIN, TRIPLES, codes, make
+from understudy.domain.bins import Bins
+from understudy.domain.domain import Domain
+from understudy.query.constraint import Constraint
+from understudy.releases.adaptive.adaptive import adaptive
+from understudy.releases.agreement import RowAgreement, TablePlaces, agreeing_rows, targets
+from understudy.releases.run import MarginalAnswer
+from understudy.releases.stored import StoredRates
+from understudy.releases.synthetic import sample_codes
+
+SMALL = Domain(
+    tuple(Bins.integers(name, 0, size - 1) for name, size in (("a", 3), ("b", 4), ("c", 2), ("d", 5)))
+)
+THREES = tuple(combinations(SMALL.names, 3))
+
+
+def table(domain, clique, drawn):
+    at = np.ravel_multi_index([drawn[name] for name in clique], domain.shape(clique))
+    return np.bincount(at, minlength=domain.size(clique)).reshape(domain.shape(clique)).astype(float)
+
+
+def told(clique, counts, error=1.0, basis="measured"):
+    return MarginalAnswer(clique, np.asarray(counts, float), np.full(np.shape(counts), error), basis)
+
+
+def people(rows, seed=0):
+    """Four attributes that depend on each other, also three at a time."""
+    draw = np.random.default_rng(seed)
+    a, b = draw.integers(0, 3, rows), draw.integers(0, 4, rows)
+    c = ((a + b + (draw.random(rows) < 0.2)) % 2).astype(np.int64)
+    return {"a": a, "b": b, "c": c, "d": (a * c + b + draw.integers(0, 2, rows)) % 5}
+
+
+def independent(rows, seed=1):
+    draw = np.random.default_rng(seed)
+    return {name: draw.integers(0, size, rows) for name, size in zip(SMALL.names, SMALL.shape(), strict=True)}
+
+
+def far(domain, cliques, drawn, answers):
+    """Mean over marginals of half the L1 distance, as a part of the rows."""
+    found = {answer.clique: answer.counts for answer in answers}
+    rows = len(next(iter(drawn.values())))
+    apart = [
+        np.abs(table(domain, c, drawn) / rows - found[c] / found[c].sum()).sum() / 2
+        for c in cliques
+        if c in found
+    ]
+    return float(np.mean(apart))
+
+
+@pytest.mark.parametrize("rows", [300, 5000, 20_000])
+def test_rows_that_know_nothing_are_moved_until_they_have_the_marginals(rows):
+    """From independent rows to answers that some table has exactly: what is left is a few rows of rounding."""
+    answers = [told(c, table(SMALL, c, people(5000))) for c in THREES]
+    agreement = RowAgreement.of(SMALL, independent(rows), answers)
+    before = agreement.distance
+    agreement.descend(np.random.default_rng(0))
+    assert before > 0.25
+    assert far(SMALL, THREES, agreement.codes, answers) == pytest.approx(agreement.distance, abs=1e-5)
+    assert agreement.distance < max(0.02, 12 / rows)
+
+
+def test_what_is_kept_of_the_rows_is_what_counting_them_finds():
+    """`off` is kept up to date in every copy of every target through thousands of moves."""
+    answers = [told(c, table(SMALL, c, people(3000))) for c in (*THREES, ("a",), ("d",))]
+    moved = RowAgreement.of(SMALL, independent(3000), answers)
+    moved.descend(np.random.default_rng(2))
+    assert moved.moved > 1000
+    again = RowAgreement.of(SMALL, moved.codes, answers)
+    np.testing.assert_allclose(moved.off, again.off, atol=1e-2)
+
+
+def test_no_row_enters_a_cell_that_is_declared_to_be_empty():
+    allowed = np.ones((3, 4), bool)
+    allowed[1, 2] = allowed[0, 3] = False
+    start = independent(4000)
+    inside = ~allowed[start["a"], start["b"]]
+    start = {name: np.where(inside, 0, column) for name, column in start.items()}
+    answers = [told(c, table(SMALL, c, people(4000))) for c in THREES]  # they say that people are there
+    agreement = RowAgreement.of(SMALL, start, answers, [Constraint(("a", "b"), allowed)])
+    agreement.descend(np.random.default_rng(0))
+    assert agreement.moved > 500
+    assert allowed[agreement.codes["a"], agreement.codes["b"]].all()
+    free = RowAgreement.of(SMALL, start, answers)
+    free.descend(np.random.default_rng(0))
+    assert not allowed[free.codes["a"], free.codes["b"]].all()  # else the constraint was never needed
+
+
+def test_cells_without_mass_and_cells_that_are_exactly_empty_stay_empty():
+    rates = np.ones(SMALL.shape())
+    rates[2, 1] = 0.0
+    standin = StoredRates(SMALL, rates / rates.sum())
+    first = table(SMALL, ("a", "b", "c"), people(2000))
+    first[0, 0, 1], error = 0.0, np.ones(first.shape)
+    error[0, 0, 1] = 0.0
+    answers = [
+        MarginalAnswer(("a", "b", "c"), first, error, "measured"),
+        told(("b", "c", "d"), table(SMALL, ("b", "c", "d"), people(2000))),
+    ]
+    drawn = sample_codes(standin, 2000, np.random.default_rng(0))
+    held = table(SMALL, ("a", "b", "c"), drawn)[0, 0, 1]
+    rows = agreeing_rows(standin, answers, 2000, np.random.default_rng(0))
+    found = table(SMALL, SMALL.names, rows)
+    assert found[2, 1].sum() == 0
+    assert found.sum(axis=3)[0, 0, 1] <= held  # some may be left there, none came
+
+
+def test_certified_answers_leave_the_rows_as_they_were_drawn():
+    standin = StoredRates(SMALL, np.full(SMALL.shape(), 1 / SMALL.size()))
+    answers = [told(c, table(SMALL, c, people(500)), basis="certified") for c in THREES]
+    rows = agreeing_rows(standin, answers, 500, np.random.default_rng(5))
+    drawn = sample_codes(standin, 500, np.random.default_rng(5))
+    assert all((rows[name] == drawn[name]).all() for name in SMALL.names)
+
+
+@pytest.mark.parametrize("rows", [0, 1, 7])
+def test_any_number_of_rows_can_be_drawn(rows):
+    standin = StoredRates(SMALL, np.full(SMALL.shape(), 1 / SMALL.size()))
+    answers = [told(c, table(SMALL, c, people(500))) for c in THREES]
+    drawn = agreeing_rows(standin, answers, rows, np.random.default_rng(0))
+    assert all(drawn[name].shape == (rows,) for name in SMALL.names)
+
+
+def test_rare_cells_are_neither_emptied_nor_filled():
+    """Where cells expect a third of a row, rounding must not move the rows into the frequent ones."""
+    wide = Domain(tuple(Bins.integers(name, 0, 39) for name in "abc"))
+    rates = np.add.outer(np.zeros((40, 40)), np.zeros(40)) + 1.0
+    rates[:4, :4, :4] = 400.0
+    standin = StoredRates(wide, rates / rates.sum())
+    answer = told(("a", "b", "c"), rates / rates.sum() * 40_000)
+    rows = agreeing_rows(standin, [answer], 40_000, np.random.default_rng(0))
+    rare = (np.stack([rows[name] for name in "abc"]) >= 4).any(axis=0).mean()
+    assert rare == pytest.approx((rates < 2).sum() / rates.sum(), rel=0.02)
+
+
+def test_marginals_below_larger_ones_are_left_out_except_columns():
+    answers = [told(c, np.ones(SMALL.shape(c))) for c in (("a", "b", "c"), ("a", "b"), ("a", "d"), ("a",))]
+    assert [answer.clique for answer in targets(answers)] == [("a", "b", "c"), ("a", "d"), ("a",)]
+
+
+def test_places_of_tables_are_those_of_arrays_in_c_order():
+    places = TablePlaces.of(SMALL.shape(), [[0, 1], [3, 0, 2]])
+    assert places.starts.tolist() == [0, 12]
+    code = np.array([2, 3, 1, 4])
+    for t, members in enumerate(([0, 1], [3, 0, 2])):
+        at = places.starts[t] + sum(places.strides[t, k] * code[a] for k, a in enumerate(members))
+        shape = [SMALL.shape()[a] for a in members]
+        assert at == places.starts[t] + np.ravel_multi_index(code[members], shape)
+
+
+@pytest.mark.parametrize("epsilon", [1, 10])
+def test_rows_are_at_most_a_tenth_worse_than_the_answers(epsilon):
+    """Against the table, in orders 1 to 3, where rows of the stand-in alone are far behind."""
+    outcome = adaptive(make(epsilon=epsilon))
+    answers = (*outcome.answers, *outcome.also)
+    drawn = agreeing_rows(outcome.standin, answers, round(outcome.rows), np.random.default_rng(0))
+    exact = dict(zip(DOMAIN.names, codes(), strict=True))
+    for order in (1, 2, 3):
+        cliques = {part for c in TRIPLES for part in combinations(c, order)}
+        truth = [told(c, table(DOMAIN, c, exact)) for c in cliques]
+        own = {answer.clique: answer for answer in answers if answer.clique in cliques}
+        apart = [
+            np.abs(a.counts / a.counts.sum() - t.counts / t.counts.sum()).sum() / 2
+            for t in truth
+            if (a := own.get(t.clique)) is not None
+        ]
+        rounding = 2 / round(outcome.rows)
+        assert far(DOMAIN, cliques, drawn, truth) <= 1.1 * np.mean(apart) + rounding

@@ -1,0 +1,67 @@
+"""Shares of β that fall with the number of counts bought: they add up, and their least is known beforehand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from session_table import conjunction, curator
+from understudy.sessions.beta_spending import LEAD, RATE, least_share, part_of_left
+from understudy.sessions.session import session as session_of
+
+
+def shares(left: float, bought: int, expected: int, free: set[int] = frozenset()) -> list[float]:
+    """The shares of a sequence of questions, of which some cost nothing."""
+    found = []
+    for place in range(expected):
+        if place in free:
+            continue
+        share = left * part_of_left(bought, expected - place)
+        found.append(share)
+        left, bought = left - share, bought + 1
+    return found
+
+
+@pytest.mark.parametrize("expected", [1, 10, 1000, 10_000])
+def test_shares_add_up_to_no_more_than_is_left(expected):
+    found = shares(1.0, 0, expected)
+    assert 0.99 < sum(found) <= 1 + 1e-12
+    assert min(found) > 0
+
+
+@pytest.mark.parametrize(
+    ("bought", "expected"), [(0, 10_000), (300, 9000), (5000, 5000), (0, 150), (40, 1000)]
+)
+def test_no_later_share_is_below_the_least(bought, expected):
+    least = least_share(0.8, bought, expected)
+    found = shares(0.8, bought, expected)
+    assert least <= min(found[:-1] or found) * (1 + 1e-9)
+    assert least >= 0.9 * min(found)  # it is hardly more careful than it has to be
+
+
+def test_answers_for_nothing_leave_more_for_the_others():
+    draw = np.random.default_rng(1)
+    least = least_share(1.0, 0, 2000)
+    for part in (0.1, 0.5, 0.9):
+        free = set(np.flatnonzero(draw.random(2000) < part).tolist())
+        assert min(shares(1.0, 0, 2000, free)) >= least * (1 - 1e-9)
+
+
+def test_the_first_counts_get_more_and_short_sessions_even_shares():
+    assert part_of_left(0, 10_001) == RATE / LEAD
+    assert part_of_left(0, 100) == 1 / 100
+    assert part_of_left(10**6, 5000) == 1 / 5000
+
+
+def test_a_session_takes_falling_shares_and_a_direct_one_even_ones():
+    cells = [np.arange(10) < cut for cut in range(1, 9)]
+    found = {}
+    for mechanism in ("auto", "direct"):
+        session = session_of(curator(epsilon=1000.0, delta=1e-6), alpha=0.02, mechanism=mechanism)
+        for age in cells:
+            session.ask_marginal(conjunction(age=age))
+        found[mechanism] = [plan["share"] for plan in session._buyer.journal.all() if plan["kind"] == "fresh"]
+    first, *others = found["auto"]
+    assert first > 40 * found["direct"][0]
+    assert all(later <= first for later in others)
+    assert max(found["direct"]) <= 1.01 * min(found["direct"])

@@ -1,0 +1,72 @@
+"""Counts of single cells that lead to the class of all marginals, and slices of released tables."""
+
+from __future__ import annotations
+
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+
+from session_analysts import attributes, conjunction, curator, table_of
+from understudy.domain.domain import Domain
+from understudy.query.box import Box
+from understudy.query.linear import LinearQuery
+from understudy.query.marginal import Marginal
+from understudy.sessions.calibrator import Calibrator
+from understudy.sessions.marginals_class import MarginalsPurchase, can_buy
+from understudy.sessions.session import session as session_of
+from understudy.sessions.ski_rental import MarginalsSkiRental, cell_of
+
+BINARY = table_of(attributes({}, {f"a{i}": 2 for i in range(7)}), 3000, 4)
+
+
+def pairs(domain: Domain):
+    for names in combinations(domain.names, 2):
+        for cells in product(range(2), repeat=2):
+            sides = {name: np.arange(2) == cell for name, cell in zip(names, cells, strict=True)}
+            yield conjunction(domain, sides)
+
+
+@pytest.mark.usefixtures("generous")
+def test_single_counts_lead_to_the_class_of_marginals(monkeypatch):
+    monkeypatch.setattr("understudy.sessions.ski_rental.SMALL", 0)
+    session = session_of(curator(BINARY, seed=1), alpha=0.03, queries=1000)
+    answers = [session.ask_marginal(question) for question in pairs(BINARY.domain)]
+    kinds = [plan["kind"] for plan in session._buyer.journal.all()]
+    assert "marginals" in kinds
+    assert answers[-1].cost.units == 0
+    for question, answer in zip(pairs(BINARY.domain), answers, strict=True):
+        assert abs(answer.value - BINARY.exact(question)) <= answer.error <= session.width
+
+
+def test_only_cells_of_few_attributes_count_as_rent():
+    domain = BINARY.domain
+
+    def box(names) -> Box:
+        return Box(domain, {name: np.arange(2) == 0 for name in names})
+
+    assert cell_of(box(domain.names[:3])).by == domain.names[:3]
+    assert cell_of(box(domain.names[:4])) is None
+    assert cell_of(Box(domain, {})) is None
+    assert MarginalsSkiRental(of_cells=True)._questions(domain, 2) == 7 * 2 + 21 * 4
+    assert MarginalsSkiRental()._questions(domain, 2) == 7 + 21
+
+
+def test_a_class_of_marginals_of_twenty_attributes_can_be_bought():
+    """A row of this table is in one of few cells: only the declared domain is large."""
+    wide = attributes({}, {f"a{i:02}": 2 for i in range(20)})
+    calibrator = Calibrator(curator(BINARY, seed=1), 90)
+    calibrator.curator.domain = wide  # the price alone is asked for
+    assert can_buy(calibrator, 2)
+    assert not can_buy(calibrator, 4)
+    assert MarginalsPurchase.kind == "marginals"
+
+
+def test_a_table_tells_its_slices():
+    session = session_of(curator(BINARY, seed=1), alpha=0.03, queries=1000)
+    first, second, third = BINARY.domain.names[:3]
+    session.ask_marginal(Marginal(BINARY.domain, (first, second, third)))
+    where = LinearQuery.conjunction(BINARY.domain, {third: np.arange(2) == 1})
+    found = session.ask_marginal(Marginal(BINARY.domain, (first, second), where))
+    assert (found.source, found.cost.units) == ("pinned", 0)
+    assert (np.abs(found.value - BINARY.exact(found.query)) <= found.error).all()

@@ -1,0 +1,135 @@
+"""Fieller's interval for the average of a measure: it holds as often as it says, and is narrower than the box."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from statistics import NormalDist
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import understudy as us
+from statistical import assert_at_most
+from understudy.domain.bins import Bins
+from understudy.domain.domain import Domain
+from understudy.mechanism.gaussian import GaussianMechanism
+from understudy.noise.samplers import SeededNoise
+from understudy.query.cell_noise import CellNoise
+from understudy.query.linear import LinearQuery
+from understudy.sql import measured
+from understudy.sql.aggregate import Folded
+from understudy.sql.measured import moments
+
+BETA, RUNS = 0.2, 4_000
+PAY = Bins.measure("pay", 0, 100)
+DOMAIN = Domain((PAY,))
+AVERAGE = moments("centred", "x", LinearQuery.everyone(DOMAIN), (PAY,))
+RESOLUTION = 1 << 20
+"""The lattice of the sum of centred places; that of rows is the whole numbers."""
+
+
+def released(rows: float, place: float, *, seed: int) -> list[Folded]:
+    """Many releases of one group, whose average is at a place between 0 and 1: a count, and a sum of t - 1/2."""
+    counts = GaussianMechanism(rho=Fraction(1, 5_000), l2_squared=1)
+    sums = GaussianMechanism(rho=Fraction(1, 5_000), l2_squared=(RESOLUTION // 2) ** 2)
+    noise, found = SeededNoise(seed), list[Folded]()
+    for mechanism, exact, resolution, step in (
+        (counts, rows, 1, 1.0),
+        (sums, rows * (place - 0.5), RESOLUTION, 1.5),
+    ):
+        steps = np.full(RUNS, round(exact * resolution), np.int64)
+        value = mechanism.release(steps, noise=noise) / resolution
+        told = CellNoise(float(mechanism.variance) / resolution**2, step / resolution, RUNS * BETA / 2)
+        found.append(
+            Folded(value, value, value, noise=told.on(value))
+        )  # β is divided by the number of groups
+    return found
+
+
+def misses(rows: float, place: float, *, seed: int = 4) -> int:
+    low, high = AVERAGE.ratio_ends(released(rows, place, seed=seed), AVERAGE.forms["x"])
+    return int(((low > place) | (high < place)).sum())
+
+
+@pytest.mark.parametrize("rows", [20, 200, 10_000])
+@pytest.mark.parametrize("place", [0.0, 0.125, 0.5, 0.9375])
+def test_the_ratio_is_outside_as_often_as_it_may_be(rows, place):
+    assert_at_most(misses(rows, place), RUNS, BETA)
+
+
+@pytest.mark.parametrize("place", [0.125, 0.5])
+def test_where_there_are_many_rows_it_is_no_wider_than_it_has_to_be(place):
+    assert misses(10_000, place) > 0.75 * BETA * RUNS
+
+
+def test_an_interval_that_forgets_the_noise_of_the_rows_is_noticed(monkeypatch):
+    """A mutant: the number of rows taken as exact."""
+    told = released(10_000, 0.125, seed=4)
+    quiet = [Folded(told[0].value, told[0].low, told[0].high, noise=CellNoise(0, 0, 0).on(told[0].value))]
+    ends = AVERAGE.ratio_ends([*quiet, told[1]], AVERAGE.forms["x"])
+    assert ends is not None
+    missed = int(((ends[0] > 0.125) | (ends[1] < 0.125)).sum())
+    with pytest.raises(AssertionError):
+        assert_at_most(missed, RUNS, BETA / 2)  # the quiet tally brings no β
+
+
+def test_a_quantile_of_another_probability_is_noticed(monkeypatch):
+    """A mutant: the normal quantile of one side taken for both."""
+
+    class OneSided:
+        def inv_cdf(self, p: float) -> float:
+            return NormalDist().inv_cdf(2 * p)
+
+    monkeypatch.setattr(measured, "NormalDist", OneSided)
+    with pytest.raises(AssertionError):
+        assert_at_most(misses(10_000, 0.125), RUNS, BETA)
+
+
+def test_without_noise_that_is_known_or_a_probability_there_is_none():
+    told = released(200, 0.5, seed=1)
+    assert AVERAGE.ratio_ends([told[0], Folded(*(told[1].value,) * 3)], AVERAGE.forms["x"]) is None
+    silent = [
+        Folded(part.value, part.low, part.high, noise=CellNoise(1, 0, 0).on(part.value)) for part in told
+    ]
+    assert AVERAGE.ratio_ends(silent, AVERAGE.forms["x"]) is None
+
+
+# ---- in questions
+
+
+@pytest.fixture(scope="module")
+def frame() -> pd.DataFrame:
+    draw = np.random.default_rng(6)
+    return pd.DataFrame({"sex": draw.choice(["F", "M"], 2_000), "pay": draw.integers(0, 40, 2_000)})
+
+
+def widths(frame: pd.DataFrame, question: str, column: int) -> float:
+    attributes = {"sex": ["F", "M"], "pay": {"bounds": [0, 100], "resolution": 1}}
+    with us.declare(
+        frame, attributes=attributes, name="t", neighbours="add-remove", epsilon=50, delta=1e-9
+    ) as opened:
+        told = opened.ask(question, rho=0.01)
+    cell = told.cells[0][column]
+    return cell.high - cell.low
+
+
+def test_an_average_alone_is_narrower_and_beside_its_sum_it_has_the_box(frame):
+    """What the bounds of a sum and of a number of rows are used for cannot be spent on their ratio again."""
+    alone = widths(frame, "SELECT sex, avg(pay) FROM t GROUP BY sex", 1)
+    counted = widths(frame, "SELECT sex, avg(pay), count(*) FROM t GROUP BY sex", 1)
+    summed = widths(frame, "SELECT sex, avg(pay), sum(pay), count(*) FROM t GROUP BY sex", 1)
+    assert alone < 0.96 * counted < 0.96 * 0.92 * summed
+
+
+def test_all_averages_of_a_statement_hold_together(frame):
+    attributes = {"sex": ["F", "M"], "pay": {"bounds": [0, 100], "resolution": 1}}
+    true, failed, runs = frame.groupby("sex")["pay"].mean(), 0, 40
+    with us.declare(
+        frame, attributes=attributes, name="t", neighbours="add-remove", epsilon=900, delta=1e-9
+    ) as opened:
+        prepared = opened.prepare("SELECT sex, avg(pay) FROM t GROUP BY sex", rho=0.01, beta=0.5)
+        for _ in range(runs):
+            told = {row[0]: row[1] for row in prepared.run().cells}
+            failed += any(not told[sex].low <= true[sex] <= told[sex].high for sex in true.index)
+    assert_at_most(failed, runs, 0.5)
