@@ -263,9 +263,8 @@ class Release:
         """Write synthetic.parquet, answers.parquet, certificate.json, standin.npz, report.html, README.md.
 
         `rows`, `seed` and `within` are those of `sample`, for the synthetic rows; with `csv` these are written as
-        synthetic.csv, too. The folder appears complete or
-        not at all. One that exists is refused unless `force` is true, which replaces it. `progress` is called
-        before each step, and at the end.
+        synthetic.csv, too. The folder appears complete or not at all. One that exists is refused unless `force` is
+        true, which replaces it. `progress` is called before each step, and at the end.
         """
         from understudy.releases.report import page  # with scipy, which takes a moment to load
 

@@ -35,6 +35,8 @@ from understudy.releases.report_words import (
     value_words,
 )
 from understudy.releases.synthetic import Codes
+from understudy.releases.utility import predictions
+from understudy.releases.utility_part import utility_part
 
 if TYPE_CHECKING:
     from understudy.releases.release import Release
@@ -62,6 +64,7 @@ def page(release: Release, codes: Codes) -> str:
         quality_part(quality),
         _table(release, judge, shown),
         pairs_part(release, judge, quality),
+        utility_part(predictions(release, codes), release.beta),
         _promise(release),
         _errors(release),
         _budget(told),
