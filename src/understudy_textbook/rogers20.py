@@ -15,7 +15,7 @@ from understudy.theory.cvar import cvar_noise_gauss
 from understudy.theory.minimise import best_on_line
 from understudy.theory.rogers20 import information_term, rz_width
 
-__all__ = ["rz_cvar_width", "rz_width"]
+__all__ = ["information_term", "rz_cvar_width", "rz_width"]
 
 
 def rz_cvar_width(n: Whole, k: Whole, beta: Number) -> float:

@@ -24,6 +24,8 @@ from understudy.theory.tilting import (
     tilting_width,
     tilting_width_at,
     tilting_width_discrete,
+    transfer_log_bound,
+    transfer_order,
 )
 
 __all__ = [
@@ -44,6 +46,8 @@ __all__ = [
     "tilting_width_at",
     "tilting_width_discrete",
     "tilting_width_laplace",
+    "transfer_log_bound",
+    "transfer_order",
 ]
 
 _ALPHAS = np.linspace(-5.0, 15.0, 81).tolist()

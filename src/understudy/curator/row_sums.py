@@ -42,7 +42,7 @@ from understudy.privacy.event import (
 )
 from understudy.privacy.recording import from_text
 from understudy.privacy.relation import Relation
-from understudy.theory.smoothing import SMOOTHING
+from understudy.theory.smoothing import normal_rho
 
 SUMS = re.compile(r"(.* -> )?measure |combinations of |residuals up to |merged counts of ", re.DOTALL)
 """How questions about sums over rows begin: measurements, behind the words in which they were asked, and looks."""
@@ -163,8 +163,11 @@ def _price(event: Event, relation: Relation) -> Fraction | None:
         return (steps * noise.pure_cost()) ** 2 / 4
     if isinstance(noise, RoundedNormal):
         return steps * noise.l2_squared / (2 * noise.variance)
-    if isinstance(noise, GaussianNoise) and noise.variance > SMOOTHING:
-        return steps * noise.l2_squared / (2 * (noise.variance - SMOOTHING))
+    if (
+        isinstance(noise, GaussianNoise)
+        and (price := normal_rho(noise.l2_squared, noise.variance)) is not None
+    ):
+        return steps * price
     return Fraction(0) if is_immovable(event) else None
 
 

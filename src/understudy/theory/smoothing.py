@@ -20,11 +20,11 @@ steps larger: several numbers at once, as the cells of a table, and small varian
 
 from __future__ import annotations
 
-from math import exp, inf, pi
+from fractions import Fraction
+from math import exp, pi
 
-from understudy.rational import Number, exact
+from understudy.rational import Number
 from understudy.theory.arguments import above_zero
-from understudy.theory.tilting import outward
 
 SMOOTHING = 4
 """u: by how much the normal noise has less variance than the discrete Gaussian that it is compared with."""
@@ -40,10 +40,10 @@ LOG_FACTOR = 1e23 * smoothing_excess(SMOOTHING)
 """At least m·ln(1 + η) for up to 10²³ noisy numbers: it is added to ln(1/β)."""
 
 
-def normal_rho(l2_squared: Number, variance: Number) -> float:
+def normal_rho(l2_squared: Fraction, variance: Fraction) -> Fraction | None:
     """The price Δ²/(2(v - 4)) of the normal noise that discrete Gaussian noise of variance v is compared with.
 
-    Infinite for v ≤ 4, where the lemma compares it with nothing.
+    None for v ≤ 4, where the lemma compares it with nothing.
     """
-    spread = exact(variance, "variance") - SMOOTHING
-    return outward(float(exact(l2_squared, "l2_squared") / (2 * spread))) if spread > 0 else inf
+    spread = variance - SMOOTHING
+    return l2_squared / (2 * spread) if spread > 0 else None
