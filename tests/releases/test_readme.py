@@ -9,6 +9,7 @@ from hashlib import sha256
 import pytest
 
 import tiny_release
+from understudy.answer.answer import Answer
 from understudy.errors import RefusedError
 from understudy.releases.readme import FILES, MARK, readme
 from understudy.releases.release import Release, release
@@ -38,7 +39,9 @@ def test_its_question_is_one_that_the_release_answers(made, tmp_path):
     made.save(tmp_path / "out", rows=20)
     text = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
     line = next(line for line in text.splitlines() if line.startswith("understudy ask"))
-    assert len(Release.load(tmp_path / "out").answer(shlex.split(line)[-1]).rows()) == 3
+    answer = Release.load(tmp_path / "out").answer(shlex.split(line)[-1])
+    assert isinstance(answer, Answer)
+    assert answer.value.size == 3
 
 
 def test_names_cannot_change_the_page(made):

@@ -51,6 +51,7 @@ def ask_release(
     with _opened(release, url) as asked:
         answers = [asked.answer(question) for question in questions]
         told = {"release": release, "table": asked.certificate["table"], "beta": asked.beta}
+    written = 0
     if out is not None:
         written = write_answer(out, answers[0], overwrite=overwrite)
     if as_json:
