@@ -96,7 +96,9 @@ class TestAsking:
         ada.ask(ASKED[0])
         with opened(server) as here:
             before = here.project.ledger.spent.units
-        quote = ada.quote("count job = false by age, sex")
+        quote = ada.quote(
+            "count age < 47 and job = true"
+        )  # many people, and nothing that is known tells how many
         direct = ada.quote("rate job = true within area", epsilon=0.1)
         with opened(server) as here:
             assert here.project.ledger.spent.units == before
@@ -106,7 +108,7 @@ class TestAsking:
         assert direct.forecast[0].unit == "rate within area"
         dear = ada.quote("count by age, sex, area", rho=1000)
         assert not dear.is_payable
-        assert ada.quote("count by area").is_free
+        assert ada.quote(ASKED[0]).is_free
 
     def test_threads_ask_at_once(self, ada):
         found: list[float] = []
@@ -167,7 +169,7 @@ class TestErrors:
             auditor.ask("count")
         reader = server.connect("visitor", read_only=True)
         with pytest.raises(AccessError, match="read-only token never pays"):
-            reader.ask("count job = true and area = w by sex")
+            reader.ask("count age < 53 and job = true")
         with pytest.raises(AccessError, match="does not know this token"):
             us.connect(server.url, server.token("ada", doors=("pg",)))
 

@@ -229,8 +229,8 @@ def test_missing_columns_are_refused_by_schema():
         ("t.csv", b"a,a\n1,2\n", "more than once"),
         ("t.xlsx", b"x", "ending"),
         ("t.parquet", b"not parquet", "cannot be opened"),
-        ("t.csv.gz", b"not gzip", "cannot be read"),
-        ("t.csv", b"\xff\xfe\x00\x01", "cannot be read"),
+        ("t.csv.gz", b"not gzip", "cannot be unpacked"),
+        ("t.csv", b"\xff\xfe\x00\x01", "is not in utf-8: say in which encoding"),
     ],
 )
 def test_broken_files_are_refused_when_opened(tmp_path, name, content, hint):
