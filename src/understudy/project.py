@@ -453,14 +453,14 @@ class Project:
         rounded = isinstance(question, SelectQuestion | AroundQuestion)
         measured = self._pricing.prepare(question.marginals, asked, rounded=rounded)
         budget = self.ledger.budget
-        cost = budget.price(measured.event)
+        cost, noise = budget.price(measured.event), _noise_of(measured)
         quote = Quote(
             cost,
             max(measured.errors, default=0.0),
             float(probability(asked.beta)) if measured.beta else 0.0,
             budget.share(cost),
-            budget.epsilon_of(cost),
-            _noise_of(measured),
+            budget.spent_epsilon(cost) if noise == "bounded" else budget.epsilon_of(cost),
+            noise,
         )
         return PreparedQuestion(question, quote, self.curator, measured, asked, self._pricing)
 

@@ -26,6 +26,7 @@ from understudy.query.column import Column
 from understudy.query.cutting import read_cutting
 from understudy.query.expression import parse
 from understudy.query.marginal import Marginal
+from understudy.query.measure_words import begins_with_measure, parse_measure
 from understudy.sql.compiled import Estimate
 
 CURRENCIES: dict[str, type[PureDP] | type[ZCDP]] = {PureDP.currency: PureDP, ZCDP.currency: ZCDP}
@@ -53,7 +54,7 @@ def answer_from_plain(plain: Mapping[str, Any], question: str, domain: Domain) -
     `DomainError` where the question is not understood on it, and a `LookupError`, `TypeError` or `ValueError`
     where the document is none of an answer.
     """
-    query = read_cutting(lambda cells: parse(question, cells), domain).marginal
+    query = read_cutting(lambda cells: _asked(question, cells), domain)
     if list(query.by) != plain["by"]:
         raise AnotherDomain
     value, error = _cells(plain, query)
@@ -72,6 +73,12 @@ def answer_from_plain(plain: Mapping[str, Any], question: str, domain: Domain) -
         unit=plain["unit"],
         cut_bins=None if cut is None else _cut_bins(cut, query),
     )
+
+
+def _asked(question: str, domain: Domain) -> Marginal:
+    if begins_with_measure(question):
+        return parse_measure(question, domain).marginal
+    return parse(question, domain).marginal
 
 
 def sql_answer_from_plain(plain: Mapping[str, Any], text: str) -> SqlAnswer:

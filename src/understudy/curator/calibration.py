@@ -64,6 +64,8 @@ class PreparedMeasurement:
     @property
     def noises(self) -> tuple[CellNoise | None, ...]:
         """For each marginal the noise on its cells, in people, where it is known to be nearly normal."""
+        if self.beta == 0:  # bounded noise: what is certain is certain, and normal noise never is
+            return (None,) * len(self.marginals)
         return tuple(
             _nearly_normal(marginal, *built, float(probability(self.beta)))
             for marginal, built in zip(self.marginals, self.mechanisms, strict=True)

@@ -10,8 +10,9 @@ means depends on the budget:
 
 Of Laplace and Gaussian noise the one is added that leaves the smaller error at the price, or costs less at the
 error. Bounded noise, of which every error is certain, is added where it is asked for: a budget that is kept at
-one Rényi order pays for it, from its ρ and from the δ that it sets aside. All of this depends on public values
-alone: the budget, the declared domain, the question.
+one Rényi order pays for it, from its ρ and from the δ that it sets aside. At that order alone its price is known,
+which suits the whole budget and no small part of it: so it is asked for by an error or a rho, not by an epsilon.
+All of this depends on public values alone: the budget, the declared domain, the question.
 """
 
 from __future__ import annotations
@@ -100,6 +101,11 @@ class QuestionPrice:
             raise ParameterError(f"give one of epsilon, rho and error, not {' and '.join(named)}")
         if self.noise not in ("auto", *CURRENCY):
             raise ParameterError(f"noise is auto, laplace, gaussian or bounded, not {self.noise!r}")
+        if self.noise == "bounded" and self.epsilon is not None:
+            raise ParameterError(
+                "bounded noise has a price at one Rényi order, and no epsilon of its own",
+                remedy="say how far off the counts may be, by `error`, or what they may cost, by `rho`",
+            )
 
 
 @dataclass(frozen=True)

@@ -131,7 +131,7 @@ class Budget:
 
     @property
     def concentrated(self) -> float | None:
-        """The ρ for which everything that this budget ever pays for is ρ-zCDP; None where nobody can tell.
+        """The ρ for which all that this budget ever pays for is ρ-zCDP, but for `key_delta`; None where unknown.
 
         That is the cap of `zcdp`, and the whole of `gdp`. One Rényi order says nothing about the others, and
         a pure ε says more.

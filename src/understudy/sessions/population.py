@@ -170,7 +170,8 @@ def by_transfer(curator: Curator, terms: Terms, *, share_error: float | None = N
     else:
         if budget.concentrated is None:
             return Population(None, f"the theorem needs zCDP, and of this ledger {budget.filter.described()}")
-        transfer = cvar_V_zcdp(steps**2 * budget.concentrated, BETA)
+        aside = float(budget.key_delta)
+        transfer = cvar_V_zcdp(steps**2 * budget.concentrated, BETA, aside=aside, steps=steps)
     # Where the number of rows is private, what was learnt of it enters, and may be wrong too.
     beta = BETA if relation.rows_are_public else BETA + float(terms.beta)
     drift = float(terms.beta) / BETA + transfer

@@ -201,6 +201,14 @@ def read_header(path: Path, delimiter: str, encoding: str = "utf-8") -> list[str
     """The column names in the first line of a text file, of which at most `MAX_HEADER` characters are read."""
     if path.is_dir():
         raise SourceError(f"the table {path} is a folder; name a CSV, Parquet or DuckDB file")
+    if len(delimiter) != 1 or delimiter in '"\r\n':
+        raise SourceError(f"a delimiter is one character, such as ; or a tab, not {delimiter!r}")
+    try:
+        codecs.lookup(encoding)
+    except LookupError:
+        raise SourceError(
+            f"there is no encoding {encoding!r}: it is such as utf-8, utf-16 or latin-1"
+        ) from None
     try:
         header = next(read_records(path, delimiter, encoding), [])
         "".join(header).encode()

@@ -96,10 +96,20 @@ def _gauss_delta(mu: float, eps: float) -> float:
     return exp(log_gdp_delta(eps, mu))
 
 
-def cvar_V_zcdp(rho: Number, beta: Number) -> float:
-    """The transfer term of ρ-zCDP: what the discrete Gaussian, or any mechanism charged in ρ, may use."""
+def cvar_V_zcdp(rho: Number, beta: Number, *, aside: float = 0.0, steps: int = 1) -> float:
+    """The transfer term of ρ-zCDP: what the discrete Gaussian, or any mechanism charged in ρ, may use.
+
+    Where outputs of mass δ' = `aside` may have been set aside for it, for neighbours that are one step apart, the
+    curve is larger by δ', and by δ'(1 + exp(ε)) for tables that are two `steps` apart.
+    """
     amount = above_zero(rho, "rho")
-    return cvar_V(partial(zcdp_delta, amount), beta, around=sqrt(amount))
+    if not aside:
+        return cvar_V(partial(zcdp_delta, amount), beta, around=sqrt(amount))
+
+    def curve(epsilon: float) -> float:
+        return min(1.0, zcdp_delta(amount, epsilon) + aside * sum(exp(epsilon * i) for i in range(steps)))
+
+    return cvar_V(curve, beta, around=sqrt(amount))
 
 
 def cvar_width(n: Whole, k: Whole, beta: Number) -> tuple[float, float]:

@@ -94,13 +94,16 @@ class NoiseFilter:
             middle = (low + high) / 2
             cost = self.cost(middle) if middle > 0 else None
             low, high = (low, middle) if cost is not None and cost <= left else (middle, high)
-        return float(f"{high * (1 + 1e-5):.6g}")  # six digits are off by half of that at most
+        return min(COARSEST, float(f"{high * (1 + 1e-5):.6g}"))  # six digits are off by half of that at most
 
 
 @lru_cache(maxsize=4096)
 def _ratio(noise: NoiseFilter, scale: float) -> float:
     """What a scale adds over what the planned one does, rounded up."""
-    found = noise.log_bound(scale)
+    try:
+        found = noise.log_bound(scale)
+    except (ZeroDivisionError, OverflowError):  # next to no noise at all
+        return inf
     return outward(outward(found) / noise.log_bound(noise.planned)) if found < inf else inf
 
 
@@ -108,7 +111,10 @@ def checked_scale(scale: float | None) -> float | None:
     """A scale of noise as a float, between 0 and 1; raises a `ParameterError` for anything else."""
     if scale is None:
         return None
-    found = float(scale)
+    try:
+        found = float(scale)
+    except (TypeError, ValueError):
+        found = inf
     if not (isfinite(found) and 0 < found <= COARSEST):
         raise ParameterError(f"the scale of noise on a score is above 0 and at most 1, not {scale!r}")
     return found
