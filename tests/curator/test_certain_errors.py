@@ -199,3 +199,14 @@ def test_the_command_asks_with_it_and_the_ledger_verifies(tmp_path: Path) -> Non
     assert verdict["sound"]
     price = project().prepare(questions[0], error=1000, noise="bounded")._measurement.event
     assert verdict["key_delta_spent"] == pytest.approx(3 * float(price.delta_cost()), rel=1e-9)
+
+
+def test_an_epsilon_is_no_price_of_bounded_noise_since_one_order_says_little_about_a_small_one():
+    """Noise that was bought for a small epsilon at the order of the whole budget would be no (ε, δ)-DP alone."""
+    p = project()
+    with pytest.raises(ParameterError, match="no epsilon of its own") as refusal:
+        p.quote("count age < 30", epsilon=0.03, noise="bounded")
+    assert "`error`" in (refusal.value.remedy or "")
+    quote = p.quote("count age < 30", error=1000, noise="bounded")
+    budget = p.ledger.budget
+    assert quote.epsilon == budget.spent_epsilon(quote.cost) > budget.epsilon_of(quote.cost)

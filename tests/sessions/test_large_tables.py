@@ -43,8 +43,10 @@ def plans(session):
 
 @pytest.fixture(autouse=True)
 def _large(monkeypatch):
-    """The domain counts as a large one: it is not bought as a whole."""
+    """The domain counts as a large one: it is not bought as a whole. Histograms are bought at once."""
     monkeypatch.setattr("understudy.sessions.ski_rental.SMALL", 0)
+    monkeypatch.setattr("understudy.sessions.policy.HISTOGRAM_RENT", 0.0)
+    monkeypatch.setattr("understudy.sessions.policy.HISTOGRAM_COUNTS", 0.0)
 
 
 @pytest.mark.parametrize("rows", SIZES)

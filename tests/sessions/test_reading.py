@@ -170,6 +170,9 @@ def test_population_errors_at_the_cap_are_the_pinned_ones():
         0.141527, abs=6e-7
     )
     assert cvar_V_zcdp(0.02, BETA) == pytest.approx(0.300578, abs=6e-7)
+    aside = [cvar_V_zcdp(0.02, BETA, aside=1e-4, steps=steps) for steps in (1, 2)]
+    assert cvar_V_zcdp(0.02, BETA) + 1e-4 / BETA / 2 < aside[0] < cvar_V_zcdp(0.02, BETA) + 1e-4 / BETA
+    assert aside[0] < aside[1] < cvar_V_zcdp(0.02, BETA) + 4e-4 / BETA
 
 
 def test_another_kind_of_look_ends_theorem_t_and_the_transfer_takes_over():

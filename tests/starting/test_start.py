@@ -81,6 +81,22 @@ def messy(tmp_path_factory) -> Path:
     return path
 
 
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (("--encoding", "foo"), "no encoding 'foo'"),
+        (("--delimiter", "||"), "a delimiter is one character"),
+        (("--delimiter", ""), "a delimiter is one character"),
+    ],
+)
+def test_a_wrong_way_of_reading_is_told(tmp_path, given, words):
+    (tmp_path / "t.csv").write_text("a,b\n1,2\n")
+    said = call("start", "t.csv", "--epsilon", "1", *given, cwd=tmp_path, status=1).stderr
+    assert words in said
+    assert "Traceback" not in said
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["t.csv"]
+
+
 def started(data: Path, target: Path, **given):
     given = {"epsilon": 20, "delta": 1e-9, "noise": SeededNoise(1), "environ": {}} | given
     return start(data, target, **given)

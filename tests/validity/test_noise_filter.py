@@ -134,6 +134,8 @@ def test_noise_that_does_not_fit_is_refused_with_the_least_that_does(name):
     mode = made(name)
     heard = Heard(units=mode.filter.cap - 2 * UNITS)
     look, noise = SealedLook.at(0.4, N), SeededNoise(2)
+    with pytest.raises(RefusedError, match="does not fit"):
+        mode.say(replace(look, scale=1e-300), heard, noise=noise)
     with pytest.raises(RefusedError, match="does not fit") as refused:
         mode.say(replace(look, scale=1e-9), heard, noise=noise)
     assert "Nothing was counted" in str(refused.value)
@@ -146,6 +148,7 @@ def test_noise_that_does_not_fit_is_refused_with_the_least_that_does(name):
     heard.units = mode.filter.cap - UNITS // 2
     with pytest.raises(RefusedError, match="does not fit"):
         mode.say(look, heard, noise=noise)
+    assert mode.filter.least_scale(mode.filter.cap - mode.filter.cost(1.0)) == 1  # and not a hair more
     heard.units = mode.filter.cap
     assert mode.filter.least_scale(heard.units) is None
     with pytest.raises(HandleClosedError, match="covers no more"):
@@ -248,7 +251,7 @@ def test_modes_of_fixed_noise_take_no_scale(given):
     assert holdout.left == 10
 
 
-@pytest.mark.parametrize("scale", [0, -0.1, 1.5, float("nan"), float("inf")])
+@pytest.mark.parametrize("scale", [0, -0.1, 1.5, float("nan"), float("inf"), "a"])
 def test_a_scale_is_between_0_and_1(scale):
     holdout = Holdout(None, LABELS, queries=10)
     with pytest.raises(ParameterError, match="above 0 and at most 1"):
