@@ -21,7 +21,7 @@ TABLES = (
         "public",
         "town",
         (
-            CatalogColumn("age", "int4", comment="compare at 0, 5, …, 105"),
+            CatalogColumn("age", "int4", comment="bins at 0, 5, …, 105"),
             CatalogColumn("sex", "text"),
             CatalogColumn("income", "float8"),
             CatalogColumn("moved_in", "date", comment="it's a date"),

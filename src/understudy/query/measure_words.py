@@ -31,6 +31,8 @@ AGGREGATES = {
 }
 """The words that begin a question about measures, and what each asks for."""
 
+_LEVELS = re.compile(r"\s*quantile\b\s*(?:\[|\(?\s*[0-9.]+\s*,)", re.IGNORECASE)
+
 _NAME = r"""(?:"(?:[^"]|"")*"|[^\s'"=<>!(),]+)"""
 _HEAD = re.compile(
     rf"\s*(?P<word>{'|'.join(AGGREGATES)})\b\s*(?P<level>[01]?\.[0-9]+\s)?\s*(?P<open>\()?\s*(?P<first>{_NAME})"
@@ -71,6 +73,11 @@ def parse_measure(text: str, domain: Domain, *, size: TextSize = USUAL) -> Measu
     'avg'
     """
     size.check(text)
+    if _LEVELS.match(text):
+        raise QueryError(
+            "a quantile in the small language has one level",
+            remedy="write quantile 0.9 income; several are asked for in SQL: quantile_cont(income, [0.1, 0.9])",
+        )
     found = _HEAD.fullmatch(text)
     if found is None or bool(found["open"]) != bool(found["close"]):
         raise QueryError(

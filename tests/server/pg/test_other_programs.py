@@ -88,7 +88,7 @@ def test_psql_describes(town: WireTown) -> None:
     told = psql(town.url(), *COMMANDS)
     assert "ERROR" not in told.stderr
     assert told.returncode == 0
-    assert "compare at 0, 10, 20, 30, 40, 50, …, 100" in told.stdout
+    assert "bins at 0, 10, 20, 30, 40, 50, …, 100" in told.stdout
     assert "custodian" in told.stdout
 
 

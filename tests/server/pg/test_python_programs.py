@@ -118,7 +118,7 @@ def test_sqlalchemy_reflects_and_selects(town: WireTown, driver: str) -> None:
             "age": "INTEGER", "sex": "TEXT", "district": "TEXT", "smoker": "BOOLEAN", "moved_in": "DATE",
             "income": "DOUBLE PRECISION",
         }  # fmt: skip
-        assert columns["age"]["comment"] == "compare at 0, 10, 20, 30, 40, 50, …, 100"
+        assert columns["age"]["comment"] == "bins at 0, 10, 20, 30, 40, 50, …, 100"
         assert columns["sex"]["comment"] == "one of F, M"
         assert found.get_pk_constraint("town")["constrained_columns"] == []
         assert found.get_foreign_keys("town") == found.get_indexes("town") == []

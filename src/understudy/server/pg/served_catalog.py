@@ -110,7 +110,7 @@ def _declared(project: Project) -> CatalogTable:
 def _comment(attribute: Attribute) -> str:
     if isinstance(attribute, Bins):
         edges = [_edge(edge) for edge in (*attribute.starts, attribute.upper)]
-        return f"compare at {_named(list(dict.fromkeys(edges)))}"
+        return f"bins at {_named(list(dict.fromkeys(edges)))}"
     if isinstance(attribute, Categories):
         return f"one of {_named([str(value) for value in attribute.values])}"
     return f"one of {_named(list(attribute.labels))}"
