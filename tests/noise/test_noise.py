@@ -271,6 +271,7 @@ def test_uniform_below_rejects_rather_than_wraps() -> None:
 # ---------------------------------------------------------------------------------------- sources, parameters
 
 
+@pytest.mark.system_noise
 def test_forked_processes_do_not_share_a_stream() -> None:
     source = SystemNoise()
     source.words(4)
@@ -289,6 +290,7 @@ def test_forked_processes_do_not_share_a_stream() -> None:
     assert theirs != source.words(4).tobytes()
 
 
+@pytest.mark.system_noise
 def test_system_noise_is_uniform() -> None:
     words = SystemNoise().words(100_000)
     assert words.dtype == np.uint64
@@ -312,6 +314,7 @@ def test_seeded_noise_repeats() -> None:
     assert everything(25) != everything(26)
 
 
+@pytest.mark.system_noise
 def test_the_default_source_differs_each_time() -> None:
     a, b = (discrete_laplace(10**6, 10, noise=SystemNoise()).tolist() for _ in range(2))
     assert a != b
