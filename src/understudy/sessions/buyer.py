@@ -326,6 +326,7 @@ class Buyer:
             "paid": self.memory.paid,
             "requests": self.requests,
             "asked": self.asked,
+            "row sums": self.curator.row_sums.read,
         }
 
     def _resume(self) -> bool:
@@ -336,5 +337,6 @@ class Buyer:
         self.journal.length, state = found
         self.policy, self.requests, self.asked = state["policy"], state["requests"], state["asked"]
         self.memory.paid = state["paid"]
+        self.curator.row_sums.go_on_from(state["row sums"])
         self._publish(state["knowledge"])
         return True
