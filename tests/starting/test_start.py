@@ -515,7 +515,7 @@ def test_the_words_can_be_changed_and_are_part_of_what_was_bought(tmp_path):
     assert kinds["age"] != "integer"  # N/A is text now
     with pytest.raises(SourceError, match="exists already"):
         started(data, tmp_path / "u.yml", epsilon=50)
-    numbers = _written(tmp_path / "n.csv", {"n": [("-99", str(i % 40))[i % 3 > 0] for i in range(3_000)]})
+    _written(tmp_path / "n.csv", {"n": [("-99", str(i % 40))[i % 3 > 0] for i in range(3_000)]})
     call("start", "n.csv", "--epsilon", "50", "--missing", "-99", "-o", "n.yml", cwd=tmp_path)
     attribute = read(tmp_path / "n.yml").domain["n"]
     assert attribute.intake.missing == ("-99",)

@@ -42,8 +42,8 @@ def start(
         list[str] | None,
         typer.Option(
             "--missing",
-            help="A text that stands for no value in a file of text; repeat it. Instead of N/A, NA, -, ?, null, none, "
-            "nan in the usual ways of writing them.",
+            help="A text that stands for no value in a file of text; repeat it. In place of the usual list: "
+            "N/A, NA, -, ?, null, none, nan.",
         ),
     ] = None,
     dry_run: Annotated[

@@ -19,9 +19,10 @@ from understudy.errors import ParameterError, QueryError, RefusedError
 from understudy.mechanism.additive import Additive, error_of, noise_for
 from understudy.mechanism.bounded_noise import BoundedMechanism
 from understudy.mechanism.gaussian import GaussianMechanism
+from understudy.mechanism.laplace import LaplaceMechanism
 from understudy.mechanism.quantile import QuantileMechanism, quantile_sensitivity, shift_for
 from understudy.mechanism.quantile_hierarchy import QuantileHierarchy
-from understudy.noise.sums import NEARLY_NORMAL
+from understudy.noise.sums import NEARLY_NORMAL, NoiseLaw, weighted_bound
 from understudy.privacy.bounded_noise import MAX_REACH
 from understudy.privacy.budget import Budget
 from understudy.privacy.calibrate import cheapest
@@ -63,11 +64,11 @@ class PreparedMeasurement:
 
     @property
     def noises(self) -> tuple[CellNoise | None, ...]:
-        """For each marginal the noise on its cells, in people, where it is known to be nearly normal."""
+        """For each marginal the noise on its cells, in people, where it is nearly normal or Laplace noise."""
         if self.beta == 0:  # bounded noise: what is certain is certain, and normal noise never is
             return (None,) * len(self.marginals)
         return tuple(
-            _nearly_normal(marginal, *built, float(probability(self.beta)))
+            _cell_noise(marginal, *built, float(probability(self.beta)))
             for marginal, built in zip(self.marginals, self.mechanisms, strict=True)
         )
 
@@ -82,22 +83,34 @@ class PreparedMeasurement:
         return self.event.events[0] if len(self.event.events) == 1 else self.event
 
 
-def _nearly_normal(
-    marginal: Marginal, mechanism: Mechanism, resolution: int, beta: float
-) -> CellNoise | None:
-    """The noise on a marginal's cells, if it is Gaussian: on the lattice it is within a step of normal noise.
+def _cell_noise(marginal: Marginal, mechanism: Mechanism, resolution: int, beta: float) -> CellNoise | None:
+    """The noise on a marginal's cells: on the lattice it is within a step of normal or of Laplace noise.
 
-    (`sessions.simulation` says why, for variances of at least 4.) The sum of a moment is rounded once, by half a
-    step. Of weights that are rounded row by row nothing is said.
+    (`sessions.simulation` says why, for Gaussian noise of variances of at least 4.) The sum of a moment is rounded
+    once, by half a step. Of weights that are rounded row by row nothing is said.
     """
-    if not isinstance(mechanism, GaussianMechanism) or not marginal.where.is_counting:
+    if not isinstance(mechanism, GaussianMechanism | LaplaceMechanism) or not marginal.where.is_counting:
         return None
-    if mechanism.l2_squared == 0:
+    is_normal = isinstance(mechanism, GaussianMechanism)
+    if (mechanism.l2_squared if is_normal else mechanism.l1) == 0:
         return CellNoise(0.0, 0.0, 0.0)
-    if mechanism.variance < NEARLY_NORMAL:
+    if is_normal and mechanism.variance < NEARLY_NORMAL:
         return None
     step = 1.0 if marginal.moment is None else 1.5
-    return CellNoise(float(mechanism.variance) / resolution**2, step / resolution, beta)
+    bound = None if is_normal else LaplaceSums(mechanism.scale, resolution)
+    return CellNoise(float(mechanism.variance) / resolution**2, step / resolution, beta, bound)
+
+
+@dataclass(frozen=True)
+class LaplaceSums:
+    """How far weighted sums of Laplace noises of one scale reach, in people: a `WeightedBound`."""
+
+    scale: Fraction
+    resolution: int
+
+    def __call__(self, summed: tuple[tuple[int, int], ...], beta: float) -> float:
+        law = NoiseLaw("laplace", self.scale)
+        return weighted_bound(law, tuple((n, float(w)) for n, w in summed), beta) / self.resolution
 
 
 def flat_events(events: Iterable[Event]) -> Together:

@@ -119,7 +119,8 @@ class ColumnCurator:
             self._reader.sample(share)
             return mechanism.release(self._reader.writings(columns), noise=self._noise).tolist()
 
-        question = f"how {len(columns)} columns are written, of {share:.9g} of the rows {_digest([*columns, *self._words])}"
+        told_apart = _digest([*columns, *self._words])
+        question = f"how {len(columns)} columns are written, of {share:.9g} of the rows {told_apart}"
         told = self._paid(mechanism.event, question, request, look)
         least = EVIDENT * float(mechanism.variance) ** 0.5
         shown = [[count if count >= least else 0 for count in counts] for counts in told]

@@ -1,15 +1,15 @@
 """Tails of sums of independent noises, from above. Nothing random.
 
 Counts of neighbouring cells, each with noise of its own, are added up to counts below a cut and above it. What is
-told of such sums needs the tail of w·S + w'·S', where S is a sum of j noises and S' one of k, all independent,
-and w and w' are weights that add up to 1. (The laws are symmetric: signs make no difference.)
+told of such sums needs the tail of w·S + w'·S' (+ …), where S is a sum of j noises and S' one of k, all
+independent, and the weights are positive. (The laws are symmetric: signs make no difference.)
 
 Gaussian noise    A sum of two independent discrete Gaussians of variances a and b has at z the probability of
                   one of variance a + b, but for a factor: by Poisson summation Σ exp(-(x - m)²/(2c)) over whole x,
                   with c = ab/(a + b), is √(2πc) times a number within 3·exp(-2π²c) of 1, whatever m is. With
                   variances of at least 4 each addition so costs a factor of less than 1 + 10⁻¹⁵. One discrete
                   Gaussian is at most 1 above a normal number that goes with it (`sessions.simulation` says why),
-                  so that w·S + w'·S' is at most w + w' = 1 above a normal number of the same variance.
+                  so that w·S + w'·S' is at most w + w' above a normal number of the same variance.
 Laplace noise     Each w·X is rounded up to a grid, and their laws are convolved there. Rounding up makes no tail
                   smaller, and values beyond the grid are counted as failures. So are those of Gaussian noise of a
                   smaller variance.
@@ -91,18 +91,26 @@ class NoiseLaw:
 @lru_cache(maxsize=4096)
 def sum_bound(law: NoiseLaw, cells: tuple[int, int], weight: Fraction, beta: float) -> float:
     """A number t with P[w·S + w'·S' ≥ t] ≤ `beta`: S a sum of so many noises, weighed by `weight`, S' one of the
-    others, weighed by 1 less that.
+    others, weighed by 1 less that. `weighted_bound` says how near to the least such number it is.
+    """
+    pairs = zip(cells, (weight, 1 - weight), strict=True)
+    return weighted_bound(law, tuple((n, float(w)) for n, w in pairs), beta)
+
+
+@lru_cache(maxsize=4096)
+def weighted_bound(law: NoiseLaw, summed: tuple[tuple[int, float], ...], beta: float) -> float:
+    """A number t with P[w·S + w'·S' + … ≥ t] ≤ `beta`, for pairs of a number of noises, which S adds up, and w.
 
     The least such number, but for the rounding that the module names, which is about a hundredth of it.
     """
-    parts = [(n, float(w)) for n, w in zip(cells, (weight, 1 - weight), strict=True) if n and w]
+    parts = [(n, w) for n, w in summed if n and w]
     if not parts:
         return 0.0
     if beta < LEAST_BETA:
         return float(_chernoff(law, parts, beta))
     if law.kind == "gaussian" and law.parameter >= NEARLY_NORMAL:
         variance = float(law.parameter) * sum(n * w * w for n, w in parts)
-        return sqrt(variance) * -NormalDist().inv_cdf(beta - SLACK) + 1
+        return sqrt(variance) * -NormalDist().inv_cdf(beta - SLACK) + sum(w for _, w in parts)
     total = sum(n for n, _ in parts)
     step = law.deviation * max(w for _, w in parts) / (FINENESS * sqrt(total))
     reach = ceil(float(_chernoff(law, parts, TAIL)) / step) + total

@@ -124,7 +124,7 @@ class ColumnReader:
     """The columns of one file or frame, read by the embedded engine."""
 
     def __init__(self, source: Source, *, missing: Sequence[str] = ()) -> None:
-        """`missing` are texts of a file of text that stand for no value, in any column that is not read as text."""
+        """`missing` are texts of a file of text that stand for no value, where a column is not read as text."""
         if source.engine.remote:
             raise SourceError("columns are found out privately in files: CSV, TSV, Parquet or DuckDB")
         self.source = source
