@@ -290,6 +290,29 @@ def test_that_mechanism_is_taken_whose_ends_are_expected_to_be_nearer(frame):
         assert max(together.errors) < max(alone.errors)
 
 
+@pytest.mark.parametrize("asked", ["median pay", "SELECT median(pay), quantile_cont(pay, 0.9) FROM t"])
+def test_a_budget_in_gdp_finds_quantiles_from_refined_counts(frame, asked):
+    with us.declare(
+        frame,
+        attributes=ATTRIBUTES,
+        name="t",
+        neighbours="add-remove",
+        epsilon=50,
+        delta=1e-9,
+        filter="gdp",
+    ) as opened:
+        prepared = opened.prepare(asked, rho=0.1, beta=1e-6)
+        assert all(isinstance(one, QuantileHierarchy) for one, _ in prepared._measurement.mechanisms)
+        told = prepared.run()
+        low, high = (
+            (told.cells[0][0].low, told.cells[0][0].high)
+            if asked.startswith("SELECT")
+            else (told.value - told.error, told.value + told.error)
+        )
+        assert low <= kept(frame).median() <= high
+        assert 0 < float(opened.ledger.spent.amount) <= 0.1
+
+
 def test_the_price_of_quantiles_at_a_given_error_is_the_least(frame):
     with project(frame, epsilon=50) as opened:
         priced = opened.prepare("SELECT median(pay), quantile_cont(pay, 0.9) FROM t", error=100)
