@@ -63,7 +63,7 @@ def show(
             say_table(_sql_rows(inner, everything), left=set(_sql_keys(inner)), heads=True, indent=4)
         say(f"  what was released is within its bounds, all of it with probability {1 - answer.beta:g}")
         return
-    within = "their bounds" if isinstance(answer, SqlAnswer) else "the error"
+    within = "their bounds" if isinstance(answer, SqlAnswer) or answer.low is not None else "the error"
     say(f"  all within {within} with probability {1 - answer.beta:g}; {price}")
     if isinstance(answer, SqlAnswer) and answer.order == "uncertified":
         say(f"  {UNCERTIFIED_ORDER}")
@@ -94,11 +94,17 @@ def _rows(answer: Answer, everything: bool) -> list[tuple[str, ...]]:
     cells = islice(
         zip(answer.query.cell_labels(), answer.value.reshape(-1), answer.error.reshape(-1), strict=True), most
     )
-    values = [
-        (labels, f"{value:,.{digits}f}", f"± {error:,.{digits}f}{_doubt(answer, float(value), float(error))}")
+    told = [
+        f"± {error:,.{digits}f}{_doubt(answer, float(value), float(error))}"
         if isfinite(error)
-        else (labels, f"{value:,.{digits}f}", "error unknown")
-        for labels, value, error in cells
+        else "error unknown"
+        for value, error in zip(answer.value.flat[:most], answer.error.flat[:most], strict=True)
+    ]
+    if answer.low is not None and answer.high is not None:
+        ends = zip(answer.low.flat[:most], answer.high.flat[:most], strict=True)
+        told = [f"between {low:,.{digits}f} and {high:,.{digits}f}" for low, high in ends]
+    values = [
+        (labels, f"{value:,.{digits}f}", error) for (labels, value, _), error in zip(cells, told, strict=True)
     ]
     heads = [(*answer.query.by, answer.unit, "")] if answer.query.by else []
     if not heads and answer.unit != "people":
