@@ -461,12 +461,15 @@ def _representative(value: Value) -> Value:
 
 
 def _estimate(full: Numbers, bare: Numbers, i: int) -> Estimate:
-    """One number with its bounds; the error of the bins is how much wider they make the interval."""
+    """One number with its bounds; the error of the bins is how much wider they make the interval.
+
+    It is a part of the half-width, and so never more than that, also where bins move one end alone.
+    """
     low, high = float(full.low[i]), float(full.high[i])
     inner_low, inner_high = max(float(bare.low[i]), low), min(float(bare.high[i]), high)
     point = min(max(float(full.point[i]), low), high)
     wider = max(inner_low - low, high - inner_high, 0.0) if low > -inf and high < inf else 0.0
-    wider = min(wider, high - low) if low > -inf and high < inf else wider
+    wider = min(wider, (high - low) / 2) if low > -inf and high < inf else wider
     missing = bool(full.null[i] or full.unknown[i])
     if full.kind == "date":
         days = [as_date(part) for part in (point, low, high)]
