@@ -28,8 +28,10 @@ are means over levels and repetitions, in the unit of the column, and in *ranks*
 are not at the quantile's own value. Where the quantile is a value that many rows have (40 hours), an interval that
 is this very value has a width of 0 in both, and no method can be narrower; where it is one step, the step decides
 and not the noise. A ratio of such widths says little, so a bar is set only where the peer's interval is two steps
-wide or more and holds about as often as it promises. `one draw` is how far the peer's estimate is off, 19 times of
-20, at its third of the price: what an interval would be if one knew the table.
+wide or more and holds about as often as it promises. (The score of OpenDP's quantile counts the rows below a
+candidate and those above it. Where many rows have one value, its neighbours may score better than the value that
+is the quantile, and intervals by the theorem then miss it.) `one draw` is how far the peer's estimate is off, 19
+times of 20, at its third of the price: what an interval would be if one knew the table.
 """
 
 from __future__ import annotations
