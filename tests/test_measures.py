@@ -304,7 +304,7 @@ def test_a_budget_in_gdp_finds_quantiles_from_refined_counts(frame, asked):
         delta=1e-9,
         filter="gdp",
     ) as opened:
-        prepared = opened.prepare(asked, rho=0.1, beta=1e-6)
+        prepared = opened.prepare(asked, rho=0.1, beta=1e-10)
         assert all(isinstance(one, QuantileHierarchy) for one, _ in prepared._measurement.mechanisms)
         told = prepared.run()
         low, high = (
