@@ -1,8 +1,9 @@
-"""1-way and 2-way marginals are told with bars that are no wider than those of direct questions at the same price."""
+"""1-way and 2-way marginals are told with bars that are no wider than those of direct questions at one price."""
 
 from __future__ import annotations
 
 from itertools import combinations
+from math import inf
 
 import numpy as np
 import pytest
@@ -19,11 +20,12 @@ from understudy.noise.samplers import SeededNoise
 from understudy.privacy.columns import PARTITION
 from understudy.privacy.relation import Neighbours
 from understudy.query.workload import Workload
-from understudy.releases.methods import chosen, perform
+from understudy.releases.methods import METHODS, perform
 from understudy.releases.readme import readme
 from understudy.releases.report import page
 from understudy.releases.run import Outcome, Run
 from understudy.releases.small_marginals import SmallMarginals, below, direct_bars
+from understudy.releases.smalldb import smalldb_look
 
 ADD, REPLACE = Neighbours.ADD_REMOVE, Neighbours.REPLACE
 SHAPES = [(2, 3, 4, 2), (12, 9, 7), (5, 4, 6, 3, 2), (2,) * 7, (1, 30, 2)]
@@ -39,7 +41,7 @@ def make(sizes, order=2, **given) -> Run:
 
 
 def direct(run: Run) -> dict:
-    """Every marginal that is told has an equal part of the price and of β: worked out without the product's rule."""
+    """Every told marginal has an equal part of the price and of β: worked out without the product's own rule."""
     small = {part for c in run.workload for k in (1, 2) for part in combinations(c, k)}
     asked = len({*run.workload, *small})
     noise = noise_for((run.price(1) / asked).whole_units, run.curator.relation.moves(PARTITION))
@@ -97,11 +99,17 @@ def test_what_is_added_up_is_fixed_by_public_numbers():
 
 
 def test_auto_takes_a_small_database_only_where_its_bars_are_short():
-    """With one row in a thousand of the noise it is the best; with a marginal beside the workload it is not taken."""
-    for order in (1, 2):
-        run = make((2, 3, 2), order, epsilon=0.02)
-        if chosen(run) == "smalldb":
-            assert_small_bars(run, perform(run, "smalldb", {}))
+    predicted = METHODS["smalldb"].predicted
+    assert predicted is not None
+    assert predicted(make((2, 3, 2), 2, epsilon=1)) == inf  # columns beside the pairs would not be told
+    found = set()
+    for epsilon in (0.001, 1):
+        run = make((2, 3), 1, epsilon=epsilon)
+        look, design = smalldb_look(run)
+        too_wide = design.error * look.rows > min(direct(run).values())
+        assert predicted(run) == (inf if too_wide else design.error * look.rows)
+        found.add(too_wide)
+    assert found == {True, False}
 
 
 # ---- methods that measure no small marginals say so

@@ -304,8 +304,8 @@ def _check_device(method: str, options: Options) -> None:
         return
     if method != "ic":
         raise ParameterError(
-            f"`device` is where `method='ic'` holds its weights, and {method} holds none there: name that method, or "
-            "leave `device` out"
+            f"`device` is where `method='ic'` holds its weights, and {method} holds none there: name that method, "
+            "or leave `device` out"
         )
     check_device(options["device"])
 

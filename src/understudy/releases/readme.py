@@ -51,6 +51,7 @@ def readme(certificate: Mapping[str, Any], certificate_text: str, names: Sequenc
     else:
         person = "adding or removing one row"
     chance = f"{1 - beta:g}"
+    small = _small(certificate)
     digest = sha256(certificate_text.encode()).hexdigest()
     return f"""{MARK}
 # A release of {table}
@@ -92,7 +93,8 @@ release.sample(1000)                # synthetic rows, as a pandas frame
   that is true.
 - Numbers that are counted in the synthetic rows have no bars. Prefer the answers; use the rows to develop a
   program, to train a model, or to look at the shape of the data, and check findings by a question.
-{_small(certificate)}- The bars are about this table. That the table is itself a sample of a population adds the usual sampling error.
+{small}- The bars are about this table. That the table is itself a sample of a population adds the usual sampling
+  error.
 
 ## What is promised to the people in the table
 

@@ -145,9 +145,9 @@ def small_marginal_words(certificate: Mapping[str, Any]) -> str:
     if method not in SMALL_MARGINALS or (method == "mwem" and not picked):
         return ""
     return (
-        f"The method {method} {SMALL_MARGINALS[method]}: error bars of single columns and of pairs can be wider than "
-        "those that direct questions would have had at the same price, and a single column or pair that the workload "
-        "does not list may have none."
+        f"The method {method} {SMALL_MARGINALS[method]}: error bars of single columns and of pairs can be wider "
+        "than those that direct questions would have had at the same price, and a single column or pair that the "
+        "workload does not list may have none."
     )
 
 

@@ -140,9 +140,9 @@ class Toolbox:
             AgentTool(
                 "ask_release",
                 "Ask a release",
-                "Answer a question from a published release: it costs nothing, and looks at no table. `source` tells "
-                "whether the release certifies the error; where it says uncertified, the number is the model's "
-                "alone.",
+                "Answer a question from a published release: it costs nothing, and looks at no table. `source` "
+                "tells whether the release certifies the error; where it says uncertified, the number is the "
+                "model's alone.",
                 schemas.ASK_RELEASE,
                 schemas.RELEASE_ANSWER,
                 self._ask_release,

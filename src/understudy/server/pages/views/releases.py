@@ -1,4 +1,4 @@
-"""Releases: what was published, each with questions to it, its report in a frame that can run nothing, and files."""
+"""Releases: what was published, each with questions to it, its report in a frame that runs nothing, and files."""
 
 from __future__ import annotations
 
