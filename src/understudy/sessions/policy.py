@@ -23,11 +23,13 @@ from understudy.rational import Number
 from understudy.sessions.allowance import Allowance
 from understudy.sessions.beta_spending import least_share, part_of_left
 from understudy.sessions.calibrator import Calibrator, rounded
-from understudy.sessions.direct import DirectPurchase
+from understudy.sessions.completing import CompletingPurchase
+from understudy.sessions.direct import DirectPurchase, can_plan_sum
 from understudy.sessions.histogram import HistogramPurchase, RowCountPurchase
 from understudy.sessions.knowledge import Knowledge, boxes_of
 from understudy.sessions.looks import FIRST, LookPurchase, dearer, next_look
 from understudy.sessions.marginals_class import MarginalsPurchase, can_buy
+from understudy.sessions.planned_sums import SUM_SHARE
 from understudy.sessions.product_class import ProductPurchase, is_feasible
 from understudy.sessions.purchase import Purchase
 from understudy.sessions.ski_rental import MarginalsSkiRental, SkiRental, cell_of
@@ -71,8 +73,13 @@ _KINDS = {
         MarginalsPurchase,
         DirectPurchase,
         LookPurchase,
+        CompletingPurchase,
     )
 }
+
+
+OwnCounts = DirectPurchase | LookPurchase | CompletingPurchase
+"""A purchase of the counts of one question, and of nothing ahead."""
 
 
 class PurchasePolicy:
@@ -139,6 +146,10 @@ class PurchasePolicy:
         self._take(purchase.share)
 
     @note.register
+    def _(self, purchase: CompletingPurchase) -> None:
+        self._counts_bought += 1
+
+    @note.register
     def _(self, purchase: RowCountPurchase) -> None:
         self._rows_bought = True
 
@@ -179,7 +190,12 @@ class PurchasePolicy:
             self._allowance.asked(purchase.marginal)
         self._rented(purchase, charged, again=purchase.second)
 
-    def _rented(self, purchase: DirectPurchase | LookPurchase, charged: Cost, *, again: bool) -> None:
+    @made.register
+    def _(self, purchase: CompletingPurchase, charged: Cost) -> None:
+        self._allowance.asked(purchase.marginal)
+        self._rented(purchase, charged, again=False)
+
+    def _rented(self, purchase: OwnCounts, charged: Cost, *, again: bool) -> None:
         """Remember what a question's own counts cost, as rent of the classes that would have answered it."""
         marginal, price = purchase.marginal, purchase.price
         if marginal.moment is not None or _is_cut(marginal) or self._terms.is_direct:
@@ -321,12 +337,24 @@ class PurchasePolicy:
         share = rounded(self.left * part)
         if share < LEAST_SHARE:
             raise InsufficientBudgetError(requested=inf, remaining=0.0, currency="beta")
-        return DirectPurchase.of(self._calibrator, knowledge, marginal, share)
+        planned = self._share_of_sum(knowledge, marginal, share, expected)
+        return DirectPurchase.of(self._calibrator, knowledge, marginal, share, of_sum=planned)
 
-    def counts(
-        self, knowledge: Knowledge, marginal: Marginal, *, asked: int
-    ) -> DirectPurchase | LookPurchase:
-        """The counts of a question bought by themselves: in two looks, where one is likely to be enough.
+    def _share_of_sum(self, knowledge: Knowledge, marginal: Marginal, share: float, expected: int) -> float:
+        """The part of a count's share of β that goes to the sum that it plans: none unless that is worth it.
+
+        What is left to the count itself is no less than the least share that any count can still get. So a count
+        with a sum is no dearer than the allowance takes counts to be.
+        """
+        if not knowledge.sums.are_worth_it or self._terms.is_direct:
+            return 0.0
+        planned = rounded(SUM_SHARE * share)
+        least = least_share(self.left, self._counts_bought, expected)
+        return planned if share - planned >= least and can_plan_sum(self._calibrator, marginal) else 0.0
+
+    def counts(self, knowledge: Knowledge, marginal: Marginal, *, asked: int) -> OwnCounts:
+        """The counts of a question bought by themselves: in two looks, where one is likely to be enough; or with
+        less precision, where they complete a sum that was planned (`completing`).
 
         Raises as `direct` does.
         """
@@ -336,7 +364,11 @@ class PurchasePolicy:
         direct = self.direct(knowledge, marginal, asked=asked)
         if self._terms.is_direct:
             return direct
-        return LookPurchase.of(self._calibrator, knowledge, direct) or direct
+        look = LookPurchase.of(self._calibrator, knowledge, direct)
+        if look is not None:
+            return look
+        completing = CompletingPurchase.of(self._calibrator, knowledge, marginal)
+        return completing if completing and completing.price.amount < direct.price.amount else direct
 
     def purchase(self, knowledge: Knowledge, marginal: Marginal, *, asked: int) -> Purchase:
         """The purchase that answers a question: its counts by themselves, or a class that contains it.
