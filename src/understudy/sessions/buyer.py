@@ -9,7 +9,7 @@ for nobody.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from understudy.answer.answer import Answer
@@ -119,6 +119,45 @@ class Buyer:
             if len(unknown) == 1:
                 return self._planned(unknown[0], analyst, asked)
             return self._forecast(analyst).of_all(unknown, asked=asked)
+
+    def ranges(
+        self, marginals: Sequence[Marginal], running: Mapping[int, str], analyst: str, *, asked: int
+    ) -> dict[int, Purchase]:
+        """The ranges that quantiles need and are not known, by the places of their marginals among `marginals`.
+
+        `running` names the attribute of each place. There are none where they cannot be paid beside all other
+        questions: then quantiles are made of cells.
+        """
+        if not running:
+            return {}
+        known = self.known.knowledge
+        with self._planning:
+            self._tell_served()
+            found = {
+                place: wanted
+                for place, name in running.items()
+                if (wanted := self.policy.ranges(known, marginals[place], name, asked=asked)) is not None
+            }
+        others = [marginal for place, marginal in enumerate(marginals) if place not in found]
+        needed = [*found.values(), *self.needed(others, analyst, asked=asked)]
+        return found if found and self.funds(analyst).is_payable(needed) else {}
+
+    def buy_ranges(
+        self, marginals: Sequence[Marginal], running: Mapping[int, str], asking: Asking, *, asked: int
+    ) -> Cost:
+        """Buy what `ranges` says, and return what that cost; for whoever holds the lock."""
+        self.catch_up()
+        for _ in range(TRIES):
+            wanted = self.ranges(marginals, running, asking.analyst, asked=asked)
+            if not wanted:
+                break
+            try:
+                self._make(next(iter(wanted.values())), asking)
+            except OvertakenError:
+                self.catch_up()
+            except InsufficientBudgetError:
+                break
+        return asking.charged
 
     def _planned(self, marginal: Marginal, analyst: str, asked: int) -> list[Purchase]:
         """What one question buys; whoever was told its price and asks it next does not have it found twice."""

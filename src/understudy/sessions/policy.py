@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import copy
+from dataclasses import replace
 from functools import cached_property, singledispatchmethod
 from math import inf, nextafter
 from typing import Any, Self
@@ -22,17 +23,18 @@ from understudy.query.marginal import Marginal
 from understudy.rational import Number
 from understudy.sessions.allowance import Allowance
 from understudy.sessions.beta_spending import least_share, part_of_left
-from understudy.sessions.calibrator import Calibrator, rounded
+from understudy.sessions.calibrator import Calibrator, coarse, rounded
 from understudy.sessions.completing import CompletingPurchase
-from understudy.sessions.direct import DirectPurchase, can_plan_sum
-from understudy.sessions.histogram import HistogramPurchase, RowCountPurchase
-from understudy.sessions.knowledge import Knowledge, boxes_of
+from understudy.sessions.direct import DirectPurchase, can_plan_sum, running_sums
+from understudy.sessions.families import Kind
+from understudy.sessions.histogram import MOST, HistogramPurchase, RowCountPurchase
+from understudy.sessions.knowledge import TOUCHING, Knowledge, boxes_of
 from understudy.sessions.looks import FIRST, LookPurchase, dearer, next_look
 from understudy.sessions.marginals_class import MarginalsPurchase, can_buy
 from understudy.sessions.planned_sums import SUM_SHARE
 from understudy.sessions.product_class import ProductPurchase, is_feasible
 from understudy.sessions.purchase import Purchase
-from understudy.sessions.ski_rental import MarginalsSkiRental, SkiRental, cell_of
+from understudy.sessions.ski_rental import MEMBERS, MarginalsSkiRental, SkiRental, cell_of
 from understudy.sessions.terms import AllMarginals, Announced, Conjunctions, Terms
 
 HISTOGRAMS = 0.1
@@ -170,7 +172,9 @@ class PurchasePolicy:
     @made.register
     def _(self, purchase: ProductPurchase, charged: Cost) -> None:
         self._ski_rental.bought(purchase)
-        if not self._is_announced(Conjunctions(purchase.by)) or purchase.where.factors:
+        if purchase.asked_for:
+            self._allowance.asked_for(self._event(purchase), purchase.by, purchase.where)
+        elif not self._is_announced(Conjunctions(purchase.by)) or purchase.where.factors:
             self._bought_ahead(purchase)
 
     @made.register
@@ -326,6 +330,30 @@ class PurchasePolicy:
             share = float(self._terms.beta) / len(self._domain) * (CELLS if plain else HISTOGRAMS)
             self._offered[name, plain] = make(self._calibrator, name, share, self._single_price)
         return self._offered[name, plain]
+
+    def ranges(
+        self, knowledge: Knowledge, marginal: Marginal, name: str, *, asked: int
+    ) -> ProductPurchase | None:
+        """All ranges of an attribute in each group of a marginal by it, which a quantile of the attribute needs.
+
+        The errors of cells, of which a quantile is made else, add up. None where running sums are known well
+        enough, or the class is dearer than `MOST` single counts or too large, or is no class of declared cells.
+        """
+        box = boxes_of(marginal)
+        if box is None or self._terms.is_direct or not self._calibrator.is_ordered(name):
+            return None
+        known = running_sums(knowledge, marginal, name)
+        if known is None or not bool((known[1] - known[0] > 2 * self._calibrator.width + TOUCHING).any()):
+            return None
+        kinds: tuple[Kind, ...] = tuple("ranges" if each == name else "cells" for each in marginal.by)
+        if not is_feasible(self._calibrator, marginal.by, kinds):
+            return None
+        likely = MEMBERS * sum(marginal.shape)
+        share = coarse(self.left * min(0.5, likely / (self._terms.ahead(asked) + 1)))
+        offer = ProductPurchase.of(self._calibrator, marginal.by, box.query, share, kinds)
+        if offer is None or float(offer.price.amount) > MOST * self._single_price:
+            return None
+        return replace(offer, asked_for=True)
 
     def direct(self, knowledge: Knowledge, marginal: Marginal, *, asked: int) -> DirectPurchase:
         """The counts of a question bought by themselves, with a part of what is left of β (`beta_spending`).
