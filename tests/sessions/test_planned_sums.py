@@ -268,7 +268,7 @@ def test_sums_need_normal_noise_wide_bands_and_boxes(rows, delta, moment):
 
 def test_sums_cost_no_more_than_none(monkeypatch):
     """Planned sums make a count a fiftieth dearer, and are planned where they save more than that."""
-    for questions, least in ((in_threes(9), 0.9), (in_threes(9)[::2], 0.97)):
+    for questions, least in ((in_threes(7), 0.9), (in_threes(7)[::2], 0.97)):
         spent = []
         for often in (planned_sums.OFTEN, np.inf):
             monkeypatch.setattr(planned_sums, "OFTEN", often)

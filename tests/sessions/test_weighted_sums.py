@@ -167,10 +167,15 @@ def test_another_process_knows_the_ranges_of_a_median():
 
 
 def test_ranges_that_cost_too_much_are_not_bought_for_a_median(monkeypatch):
-    monkeypatch.setattr(policy, "MOST", 2)
     session = opened()
-    session.ask(MEDIAN)
+    with monkeypatch.context() as patch:
+        patch.setattr(policy, "MOST", 2)
+        session.ask(MEDIAN)
     assert {kind for kind, _ in bought(session)} == {"fresh"}
+    assert (
+        session.price(MEDIAN).units == 0
+    )  # a repetition costs nothing, also where ranges could be bought now
+    assert session.known(MEDIAN) is not None
 
 
 def test_a_median_is_made_of_cells_where_ranges_cannot_be_paid():

@@ -24,7 +24,7 @@ from understudy.ledger.asking_lock import AskingLock
 from understudy.ledger.interface import JournalStep
 from understudy.privacy.cost import Cost
 from understudy.query.marginal import Marginal
-from understudy.sessions.answer_memory import AnswerMemory
+from understudy.sessions.answer_memory import AnswerMemory, Identity, identity
 from understudy.sessions.asking import Asking, RequestRecord
 from understudy.sessions.calibrator import Calibrator
 from understudy.sessions.deduction import Deduction, SessionPromise
@@ -74,6 +74,7 @@ class Buyer:
         self.policy = PurchasePolicy(self.calibrator, promise.terms, promise.nothing_released().knowledge)
         self.nothing = self.curator.ledger.budget.total([])
         self.requests: dict[str, RequestRecord] = {}
+        self.told_running: set[tuple[Identity, str]] = set()
         self.known: Deduction = promise.nothing_released()
         self.lock = AskingLock("session")
         self._planning = AskingLock("session")
@@ -126,14 +127,19 @@ class Buyer:
         """The ranges that quantiles need and are not known, by the places of their marginals among `marginals`.
 
         `running` names the attribute of each place. There are none where they cannot be paid beside all other
-        questions: then quantiles are made of cells.
+        questions: then quantiles are made of cells, and stay so when they are asked again (`told_running`).
         """
+        running = {
+            place: name
+            for place, name in running.items()
+            if (identity(marginals[place]), name) not in self.told_running
+        }
         if not running:
             return {}
         known = self.known.knowledge
         with self._planning:
             self._tell_served()
-            found = {
+            found: dict[int, Purchase] = {
                 place: wanted
                 for place, name in running.items()
                 if (wanted := self.policy.ranges(known, marginals[place], name, asked=asked)) is not None

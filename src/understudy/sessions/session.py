@@ -5,8 +5,8 @@
 
 How it is kept: measure, band, freeze. A purchase measures a class of counts once, with noise. Its band is an error
 that holds for all members of the class at once, except with the purchase's share of β; it is fixed before anyone
-chooses a member. The noise is frozen: never drawn again, and what is added to it (a second look) was planned
-before it was drawn. An answer is deduced from bands, which
+chooses a member. The noise is frozen: never drawn again, and what is added to it (a second look, or counts of
+other rows) was planned before it was drawn. An answer is deduced from bands, which
 costs nothing. If the deduced interval is no wider than 2α, the answer is a value in it that is within α of both
 ends; else something is bought.
 
@@ -54,6 +54,7 @@ from understudy.query.quantile_end import QuantileEnd
 from understudy.query.refined import least_refined
 from understudy.query.text_size import USUAL, TextSize
 from understudy.rational import Number
+from understudy.sessions.answer_memory import identity
 from understudy.sessions.asking import Asking, digest
 from understudy.sessions.buyer import Buyer
 from understudy.sessions.deduction import Deduction, SessionPromise
@@ -258,6 +259,11 @@ class Session:
         self._check(marginals)
         ahead = self._bought_ranges(marginals, running, asking)
         answers = self._answers(marginals, asking, uncertified=uncertified)
+        self._buyer.told_running |= {
+            (identity(marginals[place]), name)
+            for place, name in running.items()
+            if answers[place].source != "uncertified"
+        }
         if ahead.units and asking.request is None:  # what is charged under a request is told with it anyway
             first = answers[0]
             source = first.source if first.source == "uncertified" else "measured"
