@@ -229,7 +229,7 @@ class Session:
         asking = self._asking(analyst, request, marginals, asked.words)
         self._check(marginals)
         self._buyer.check_request(asking)
-        if self._buyer.ranges(marginals, _running(asked), asking.analyst, asked=self._asked + 1):
+        if self._buyer.ranges(marginals, _running(asked), asking.analyst, asked=self._buyer.asked + 1):
             return None
         answers = self._free(marginals)
         return None if answers is None else asked.answer(self._as_counts(self._with_cost(answers, asking)))
@@ -275,11 +275,11 @@ class Session:
         self, marginals: Sequence[Marginal], running: Mapping[int, str], asking: Asking
     ) -> Cost:
         """What was paid for the ranges that quantiles need, where they are not known and can be paid."""
-        if not self._buyer.ranges(marginals, running, asking.analyst, asked=self._asked + 1):
+        if not self._buyer.ranges(marginals, running, asking.analyst, asked=self._buyer.asked + 1):
             return self._buyer.nothing
         self._buyer.check_request(asking)
         with self._buyer.lock:
-            return self._buyer.buy_ranges(marginals, running, asking, asked=self._asked + 1)
+            return self._buyer.buy_ranges(marginals, running, asking, asked=self._buyer.asked + 1)
 
     def _least(self, marginals: Sequence[Marginal]) -> list[Marginal]:
         """The same questions with no more edges than they need: declared ones where they cut no declared cell."""
@@ -328,7 +328,7 @@ class Session:
         marginals = self._least(asked.marginals)
         self._check(marginals)
         payer = self._payer(analyst)
-        ranges = self._buyer.ranges(marginals, _running(asked), payer, asked=self._asked + 1)
+        ranges = self._buyer.ranges(marginals, _running(asked), payer, asked=self._buyer.asked + 1)
         others = [marginal for place, marginal in enumerate(marginals) if place not in ranges]
         return self._buyer.funds(payer).quote([*ranges.values(), *self._needed(others, payer)])
 
@@ -352,7 +352,7 @@ class Session:
         self.curator.check_readable([marginal])
         if request is None and (repeated := self._repeated(marginal)) is not None:
             self._payer(analyst)
-            self._asked += 1
+            self._count(1)
             return repeated
         asking = self._asking(analyst, request, [marginal])
         return self._answers([marginal], asking, uncertified=uncertified)[0]
@@ -426,10 +426,13 @@ class Session:
             if kept is not answers[place]:  # another thread's, who may have paid for it
                 answers[place] = replace(kept, source=answers[place].source, cost=nothing)
             self._buyer.serve(marginal)
-        self._asked += len(
-            answers
-        )  # other threads may count at the same time: it is about right, which is enough
+        self._count(len(answers))
         return answers
+
+    def _count(self, questions: int) -> None:
+        """Count questions; other threads may do so at the same time: it is about right, which is enough."""
+        self._asked += questions
+        self._buyer.asked += questions
 
     def _repeated(self, marginal: Marginal) -> Answer | None:
         """The answer that was given to a question before, if it is remembered."""
@@ -443,14 +446,14 @@ class Session:
 
         By what was known in `seen` there is no answer for nothing: it is not looked for there again.
         """
-        self._asked += 1
+        self._count(1)
         asking.charged = self._buyer.nothing
         repeated = self._repeated(marginal)
         if repeated is not None:
             return repeated
         answer = None if self._known is seen else self._buyer.deduced(marginal, asking.charged)
         if answer is None and buy:
-            answer = self._buyer.bought(marginal, asking, asked=self._asked)
+            answer = self._buyer.bought(marginal, asking, asked=self._buyer.asked)
         if answer is not None:
             return answer
         if not uncertified:
@@ -470,7 +473,7 @@ class Session:
 
     def _needed(self, marginals: Sequence[Marginal], analyst: str) -> list[Purchase]:
         """All purchases that questions may need if this analyst asks them now, one after the other."""
-        return self._buyer.needed(marginals, analyst, asked=self._asked + 1)
+        return self._buyer.needed(marginals, analyst, asked=self._buyer.asked + 1)
 
     def _uncertified(self, marginal: Marginal, charged: Cost) -> Answer:
         """An answer by the stand-in, which is fitted again after each purchase, from where it was."""
