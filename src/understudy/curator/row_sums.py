@@ -44,8 +44,14 @@ from understudy.privacy.recording import from_text
 from understudy.privacy.relation import Relation
 from understudy.theory.smoothing import normal_rho
 
-SUMS = re.compile(r"(.* -> )?measure |combinations of |residuals up to |merged counts of ", re.DOTALL)
-"""How questions about sums over rows begin: measurements, behind the words in which they were asked, and looks."""
+SUMS = re.compile(
+    r"((?:(?! -> ).)* -> )?measure |combinations of |residuals up to |merged counts of ", re.DOTALL
+)
+"""How questions about sums over rows begin: measurements, behind the words in which they were asked, and looks.
+
+The words end at the first arrow (`question_text` writes none into them), so that an arrow in a later text, such as
+the name of a value, makes no measurement of another look.
+"""
 
 _EDITION = re.compile(r" @([0-9a-f]+)$")
 
