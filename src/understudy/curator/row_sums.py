@@ -92,6 +92,16 @@ class RowSumReader:
         self._read = RowSums(other="something was spent before the ledger began" if opening else "")
         self._upto: dict[str, RowSums] = {}
 
+    @property
+    def read(self) -> RowSums:
+        """What was read so far."""
+        return self._read
+
+    def go_on_from(self, known: RowSums) -> None:
+        """Take what another reader of the same ledger has read, of the same rows, if that is more."""
+        if known.number > self._read.number and not self._read.other:
+            self._read = known
+
     def upto(self, request: str) -> RowSums:
         """What the debits are up to that of a session's purchase, by its request: later ones change nothing.
 
