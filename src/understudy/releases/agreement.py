@@ -56,8 +56,8 @@ GROUPS, SMALL_GROUPS, LONG_GROUPS = 1024, 256, 96
 large ones. The rows of a group move at once, so that it must hold a small part of the rows of a cell."""
 
 AT_ONCE = 0.25
-"""Of the rows that would have to be moved, those that move at once, at most: where cells are nearly right, as those
-of long tables with few values are, more would leave them off to the other side."""
+"""Of the rows that would have to be moved, those that move at once, at most: where cells are nearly right, as
+those of long tables with few values are, more would leave them off to the other side."""
 
 FEW_MOVES = 0.01
 """Of the rows that were looked at: a sweep that moves fewer is the last."""
