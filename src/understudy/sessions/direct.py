@@ -33,8 +33,12 @@ from understudy.sessions.knowledge import (
     nearest,
 )
 from understudy.sessions.moment_bounds import moment_intervals
+from understudy.sessions.planned_sums import WEIGHT
 from understudy.sessions.purchase import PurchaseRequest, PurchaseResult
 from understudy.sessions.weighted_sums import weighted_intervals
+
+LEAST_WIDTH = 64
+"""In people: below this width the steps that a coupling adds to a band of several draws would cost too much."""
 
 MOST_RUNNING = 1 << 12
 """Cells of a table whose running sums are looked for."""
@@ -128,7 +132,9 @@ def running_sums(knowledge: Knowledge, marginal: Marginal, name: str) -> tuple[V
 class DirectPurchase:
     """Noise on the counts of one question, at a price that keeps its `paid` cells within the session's width.
 
-    Promise     Except with probability `share` every paid cell is within the width of its true count.
+    Promise     Except with probability `share` every paid cell is within the width of its true count, and the sum
+                that is planned with the counts is within its band. The part `of_sum` of the share is the sum's
+                (`planned_sums`).
     Why         The paid cells are those that were not known well enough when the price was found: fixed by what
                 was released before, and written into the ledger with the plan. Their noise is independent of that,
                 so that the union bound over them holds. All other cells keep what is known of them; the band says
@@ -141,30 +147,40 @@ class DirectPurchase:
     paid: Cells
     share: float
     price: Price
+    of_sum: float = 0.0
 
     @classmethod
     def of(
-        cls, calibrator: Calibrator, knowledge: Knowledge, marginal: Marginal, share: float
+        cls,
+        calibrator: Calibrator,
+        knowledge: Knowledge,
+        marginal: Marginal,
+        share: float,
+        *,
+        of_sum: float = 0.0,
     ) -> DirectPurchase:
         """The purchase at the smallest price that keeps its promise.
 
-        Where every cell is known well enough already, all cells are paid for all the same.
+        Where every cell is known well enough already, all cells are paid for all the same. `of_sum` is the part of
+        the share that goes to the sum that is planned with the counts.
         """
         table = intervals(knowledge, marginal)
         wide = None if table is None else np.asarray(table.high - table.low > 2 * calibrator.width)
         paid = np.ones(marginal.shape, bool) if wide is None or not wide.any() else wide
-        return cls(marginal, paid, share, calibrator.price_of_counts(marginal, share, int(paid.sum())))
+        price = calibrator.price_of_counts(marginal, share - of_sum, int(paid.sum()))
+        return cls(marginal, paid, share, price, of_sum)
 
     @classmethod
     def read(cls, calibrator: Calibrator, plan: Mapping[str, Any]) -> DirectPurchase:
         """The purchase of a plan in the ledger."""
         marginal = from_plain(calibrator.curator.domain, plan["question"])
-        return cls(marginal, from_text(plan["paid"], marginal.shape), plan["share"], Price.from_plain(plan))
+        paid = from_text(plan["paid"], marginal.shape)
+        return cls(marginal, paid, plan["share"], Price.from_plain(plan), of_sum_in(plan))
 
     def plain(self) -> dict[str, Any]:
-        """The plan: the question, the paid cells, the share of β and the price."""
+        """The plan: the question, the paid cells, the share of β and the price; and the part of a planned sum."""
         cells = {"question": plain(self.marginal), "paid": as_text(self.paid)}
-        return {**cells, "share": self.share, **self.price.as_plain()}
+        return {**cells, "share": self.share, **plain_sum(self.of_sum), **self.price.as_plain()}
 
     def band(self, calibrator: Calibrator) -> dict[str, Any]:
         """Nothing: the band is the session's width."""
@@ -180,9 +196,11 @@ class DirectPurchase:
 
         There is no answer where cells that were known at the time of the plan are not known here.
         """
+        begin_sum(calibrator, knowledge, self.marginal, self.of_sum)
         measured = request.measure(calibrator.curator, self.marginal, self.price)
         table = narrowed(knowledge, self.marginal, self.paid, measured.noisy, calibrator.width)
         variance = float(calibrator.curator.calibration.mechanism(self.marginal, self.price)[0].variance)
+        finish_sum(knowledge, self.marginal, measured.noisy, variance)
         learn(knowledge, self.marginal, table, measured.noisy, variance)
         if bool((table.high - table.low > 2 * calibrator.width + TOUCHING).any()):
             return PurchaseResult(measured.cost)
@@ -221,3 +239,37 @@ def learn(
     else:
         knowledge.learn(box, (float(table.low), float(table.high)))
     knowledge.keep(ReleasedTable(marginal.by, box, noisy, variance))
+
+
+# ---- the sum that is planned with counts
+
+
+def can_plan_sum(calibrator: Calibrator, marginal: Marginal) -> bool:
+    """Whether counts of a question can be terms of planned sums: normal noise, on counts of the rows in a box, and
+    bands so wide that the steps of the lattice matter little.
+    """
+    return not calibrator.is_pure and calibrator.width >= LEAST_WIDTH and boxes_of(marginal) is not None
+
+
+def begin_sum(calibrator: Calibrator, knowledge: Knowledge, marginal: Marginal, share: float) -> None:
+    """Note, before they are drawn, that counts become terms of planned sums; `share` is for one of their own."""
+    box = boxes_of(marginal)
+    if box is not None and can_plan_sum(calibrator, marginal):
+        knowledge.sums.begin(marginal.by, box, share=share, weight=WEIGHT)
+
+
+def finish_sum(knowledge: Knowledge, marginal: Marginal, noisy: Values, variance: float) -> None:
+    """Note counts that were drawn in full, for the sums that they are terms of."""
+    box = boxes_of(marginal)
+    if box is not None:
+        knowledge.sums.finish(marginal.by, box, noisy, variance)
+
+
+def plain_sum(share: float) -> dict[str, Any]:
+    """What a plan says of the sum that a purchase plans: nothing where it plans none."""
+    return {"sum": share} if share else {}
+
+
+def of_sum_in(plan: Mapping[str, Any]) -> float:
+    """The share of β of the sum that the purchase of a plan plans; none did before version 0.2."""
+    return float(plan.get("sum", 0.0))

@@ -24,7 +24,7 @@ from understudy.query.column import Column, ColumnType, type_of
 from understudy.query.marginal import Marginal
 from understudy.query.moment import Moment
 from understudy.query.quantile_end import QuantileEnd
-from understudy.sql.aggregate import Folded
+from understudy.sql.aggregate import Folded, Quantile
 from understudy.sql.collect import Aggregate
 from understudy.sql.constants import as_date
 from understudy.sql.evaluate import Evaluator, Leaf, Node
@@ -76,6 +76,13 @@ class CompiledSql:
     """The attributes that GROUP BY lists as they are."""
     text: str = field(default="", repr=False)
     """The statement itself, where it was taken out of a larger one."""
+
+    @property
+    def running(self) -> dict[int, str]:
+        """The attributes along which quantiles need running sums, by the places of their marginals."""
+        aggregates, parts = self.program.aggregates.values(), self.program.parts
+        quantiles = (aggregate.tally for aggregate in aggregates if isinstance(aggregate, Quantile))
+        return {place: tally.over for tally in quantiles for place, _ in parts[tally.key]}
 
     @property
     def most_rows(self) -> int:
@@ -196,6 +203,12 @@ class CompiledAround:
         """For each inner statement the places of its marginals among all."""
         place = {_of(marginal): i for i, marginal in enumerate(self.marginals)}
         return tuple(tuple(place[_of(marginal)] for marginal in part.marginals) for part in self.inner)
+
+    @property
+    def running(self) -> dict[int, str]:
+        """As `CompiledSql.running`, of all inner statements."""
+        each = zip(self.inner, self.places, strict=True)
+        return {places[i]: name for part, places in each for i, name in part.running.items()}
 
     @cached_property
     def key(self) -> str:
