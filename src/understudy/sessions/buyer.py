@@ -356,11 +356,12 @@ class Buyer:
 
     # ---- checkpoints
 
-    def _fixed_objects(self) -> dict[str, object]:
+    def _fixed_objects(self) -> Mapping[str, object]:
         """What the state refers to and every process makes for itself."""
         domain = self.curator.domain
-        known = {"calibrator": self.calibrator, "terms": self.promise.terms, "domain": domain}
-        return known | {"grid": self.known.knowledge.grid} | {f"attribute {a.name}": a for a in domain}
+        known: dict[str, object] = {f"attribute {attribute.name}": attribute for attribute in domain}
+        known |= {"calibrator": self.calibrator, "terms": self.promise.terms, "domain": domain}
+        return known | {"grid": self.known.knowledge.grid}
 
     def _state(self) -> dict[str, object]:
         """All that the purchases so far have come to; what was answered for nothing is deduced again."""
@@ -370,6 +371,7 @@ class Buyer:
             "paid": self.memory.paid,
             "requests": self.requests,
             "asked": self.asked,
+            "row sums": self.curator.row_sums.read,
         }
 
     def _resume(self) -> bool:
@@ -380,5 +382,6 @@ class Buyer:
         self.journal.length, state = found
         self.policy, self.requests, self.asked = state["policy"], state["requests"], state["asked"]
         self.memory.paid = state["paid"]
+        self.curator.row_sums.go_on_from(state["row sums"])
         self._publish(state["knowledge"])
         return True

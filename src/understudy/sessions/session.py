@@ -393,7 +393,7 @@ class Session:
         seen = self._known if len(marginals) == 1 else None
         answers = self._free(marginals)
         if answers is None:
-            with self._buyer.lock:
+            with self._buyer.lock, self.curator.one_question(marginals):
                 self._buyer.check_request(asking)  # another thread may have bought under it meanwhile
                 whole = len(marginals) == 1 or self._is_affordable(
                     marginals, asking.analyst, refuse=not uncertified
