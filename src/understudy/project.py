@@ -452,6 +452,10 @@ class Project:
         asked = QuestionPrice(**terms)
         rounded = isinstance(question, SelectQuestion | AroundQuestion)
         measured = self._pricing.prepare(question.marginals, asked, rounded=rounded)
+        if not isinstance(
+            question, AroundQuestion
+        ):  # that has no bounds: the noise that is usually smaller is better
+            measured = self._pricing.certain(question.marginals, asked, measured, rounded=rounded) or measured
         budget = self.ledger.budget
         cost, noise = budget.price(measured.event), _noise_of(measured)
         quote = Quote(

@@ -17,7 +17,7 @@ from understudy.cli.terminal import say
 if TYPE_CHECKING:
     from understudy.answer.answer import Answer
     from understudy.answer.sql_answer import SqlAnswer
-    from understudy.project import PreparedQuestion, Project
+    from understudy.project import PreparedQuestion, Project, Quote
     from understudy.sessions.session import Session
 
 
@@ -44,7 +44,7 @@ def ask(
     noise: Annotated[
         str,
         typer.Option(
-            help="auto (the smaller error at the price), laplace (of pure epsilon), gaussian, or bounded: "
+            help="auto (the best at the price), laplace (of pure epsilon), gaussian, or bounded: "
             "never off by more than the error, under a budget with filter renyi."
         ),
     ] = "auto",
@@ -357,7 +357,12 @@ def _show_quotes(
         return
     for question, quote, told in zip(questions, quotes, forecasts, strict=True):
         say(question)
-        say(f"  each count ± {quote.error:,.0f} people ({quote.noise} noise)")
+        say(f"  each count ± {quote.error:,.0f} people ({_noise_told(quote)})")
         for one in told:
             say(f"  {one}")
         say(f"  would take {price_told(quote.cost, opened.ledger.budget)}")
+
+
+def _noise_told(quote: Quote) -> str:
+    """Which noise would be added, and whether the error is certain."""
+    return f"{quote.noise} noise, for sure" if quote.noise == "bounded" else f"{quote.noise} noise"
