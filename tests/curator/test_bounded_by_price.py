@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -34,17 +36,12 @@ attributes:
 """
 
 
-@pytest.fixture
-def without(monkeypatch: pytest.MonkeyPatch) -> Any:
+@contextmanager
+def no_bounded_noise() -> Iterator[None]:
     """Has the noises compared that were compared before bounded noise was one of them."""
-
-    def compare(value: bool) -> None:
-        if value:
-            monkeypatch.undo()
-        else:
-            monkeypatch.setattr(QuestionPricing, "certain", lambda *_, **__: None)
-
-    return compare
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(QuestionPricing, "certain", lambda *_, **__: None)
+        yield
 
 
 def wide(budget: str = RENYI) -> us.Project:
@@ -91,10 +88,10 @@ def test_an_epsilon_is_a_price_of_other_noise() -> None:
         "{epsilon: 1, delta: 1e-6, key_delta: 1e-7, filter: gdp}",
     ],
 )
-def test_nothing_changes_where_bounded_noise_has_no_price(budget: str, without: Any) -> None:
+def test_nothing_changes_where_bounded_noise_has_no_price(budget: str) -> None:
     found = wide(budget).quote("count by age, sex", error=1000, beta=1e-3)
-    without(False)
-    assert found == wide(budget).quote("count by age, sex", error=1000, beta=1e-3)
+    with no_bounded_noise():
+        assert found == wide(budget).quote("count by age, sex", error=1000, beta=1e-3)
     assert found.noise != "bounded"
 
 
@@ -121,7 +118,7 @@ def test_measures_and_what_has_no_bounds_keep_normal_noise() -> None:
         assert wide().quote(text, error=2000, beta=1e-6).noise == "gaussian"
 
 
-def test_sequences_never_cost_more_than_without_bounded_noise(without: Any) -> None:
+def test_sequences_never_cost_more_than_without_bounded_noise() -> None:
     """Generated questions, errors and probabilities, and the totals after every one of them.
 
     The sum of the prices is never larger. The joint price of the ledger is an upper bound that is found anew
@@ -141,15 +138,15 @@ def test_sequences_never_cost_more_than_without_bounded_noise(without: Any) -> N
             for _ in range(8)
         ]
         totals: list[list[tuple[int, int]]] = []
-        for with_bounded in (True, False):
-            without(with_bounded)
+        for chosen in (nullcontext(), no_bounded_noise()):
             p, flat = project(neighbours="replace"), 0
             totals.append([])
-            for question, price in asked:
-                prepared = p.prepare(question, **price)  # type: ignore[arg-type]
-                flat += prepared.quote.cost.units
-                prepared.run()
-                totals[-1].append((flat, p.ledger.spent.units))
+            with chosen:
+                for question, price in asked:
+                    prepared = p.prepare(question, **price)  # type: ignore[arg-type]
+                    flat += prepared.quote.cost.units
+                    prepared.run()
+                    totals[-1].append((flat, p.ledger.spent.units))
         for (new_flat, new), (old_flat, old) in zip(*totals, strict=True):
             assert new_flat <= old_flat
             assert new <= old * GROWTH

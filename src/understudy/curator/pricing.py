@@ -20,8 +20,8 @@ questions together. Both noises are on the same counts, and so have the same reg
 What a located event adds there to each cell is in proportion to its own price, and the joint price is a maximum of
 sums over cells (`privacy.joint`): where every event is replaced by one of the same region and a smaller price, no
 sum grows, and neither does their maximum. So prices of events alone are compared. What a ledger would charge at
-the moment is not: of two events that happen to be charged the same now, or nothing, the dearer one can make a later
-question dearer. Its part of δ is at most the part of ρ that it takes, which is less than the other's.
+the moment is not: of two events that happen to be charged the same now, or nothing, the dearer one can make a
+later question dearer. Its part of δ is at most the part of ρ that it takes, which is less than the other's.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import floor
-from typing import Literal
+from typing import Literal, get_args
 
 from understudy.curator.calibration import Calibration, PreparedMeasurement
 from understudy.errors import ParameterError, RefusedError
@@ -50,6 +50,8 @@ DEFAULT_SHARE = Fraction(1, 100)
 
 Noise = Literal["auto", "laplace", "gaussian", "bounded"]
 """Which noise a question gets: the best one for its price, or one by name."""
+
+NOISES: tuple[Noise, ...] = get_args(Noise)
 
 CURRENCY: dict[str, Currency] = {"laplace": "epsilon", "gaussian": "rho", "bounded": "rho"}
 """What each noise is paid in by itself."""
@@ -96,6 +98,34 @@ def pays_for_bounded(budget: Budget) -> bool:
     return isinstance(budget.filter, RenyiFilter) and budget.key_delta > 0
 
 
+def check_name(noise: str) -> None:
+    """Refuse, with a `ParameterError`, a word that names no noise."""
+    if noise not in NOISES:
+        raise ParameterError(f"noise is {', '.join(NOISES[:-1])} or {NOISES[-1]}, not {noise!r}")
+
+
+def check_noise(calibration: Calibration, noise: str) -> None:
+    """Refuse noise by name that a budget has no price for, with a `RefusedError` that says what to do."""
+    budget = calibration.budget
+    if noise == "bounded":
+        calibration.check_certain()
+    elif noise == "gaussian" and budget.is_pure:
+        raise no_pure_epsilon(noise)
+    elif noise == "laplace" and not budget.is_pure:
+        raise RefusedError(
+            "a session adds Laplace noise under a budget of pure epsilon alone",
+            remedy="leave `noise` out, or name `gaussian`",
+        )
+
+
+def no_pure_epsilon(noise: str) -> RefusedError:
+    """The refusal of noise that a budget of pure ε does not pay for."""
+    return RefusedError(
+        f"{noise.capitalize()} noise gives no pure epsilon",
+        remedy="declare a budget with a delta, or ask for Laplace noise",
+    )
+
+
 @dataclass(frozen=True)
 class QuestionPrice:
     """What one question may cost: an `epsilon`, a `rho`, an `error` in people, or nothing of these.
@@ -115,8 +145,7 @@ class QuestionPrice:
         named = [key for key, value in given.items() if value is not None]
         if len(named) > 1:
             raise ParameterError(f"give one of epsilon, rho and error, not {' and '.join(named)}")
-        if self.noise not in ("auto", *CURRENCY):
-            raise ParameterError(f"noise is auto, laplace, gaussian or bounded, not {self.noise!r}")
+        check_name(self.noise)
         if self.noise == "bounded" and self.epsilon is not None:
             raise ParameterError(
                 "bounded noise has a price at one Rényi order, and no epsilon of its own",
@@ -195,14 +224,14 @@ class QuestionPricing:
     def repeated(
         self, prepared: PreparedMeasurement, asked: QuestionPrice, request: str, *, rounded: bool = False
     ) -> PreparedMeasurement:
-        """The measurement that the request was charged for, if that had other noise, or by the rule of version 0.1.
+        """The measurement that the request was charged for: with other noise, or by the rule of version 0.1.
 
         Whether bounded noise is better depends on how much of δ is left, so that the choice for the same words can
         be another one later: what was charged first is found again.
 
-        In version 0.1 an epsilon was one of pure privacy, and bought Laplace noise, under every budget; anything else
-        bought Gaussian noise where the budget has a δ. Every marginal had a price of its own, also those that are
-        about different rows. What was charged so is found again, and not priced anew.
+        In version 0.1 an epsilon was one of pure privacy, and bought Laplace noise, under every budget; anything
+        else bought Gaussian noise where the budget has a δ. Every marginal had a price of its own, also those that
+        are about different rows. What was charged so is found again, and not priced anew.
         """
         known = self.ledger.find(request)
         if known is None or unversioned(known.event) == prepared.charged:
@@ -353,10 +382,7 @@ class QuestionPricing:
         else:
             price = budget.whole * DEFAULT_SHARE
         if noise != "laplace" and price.currency == "epsilon":
-            raise RefusedError(
-                f"{noise.capitalize()} noise gives no pure epsilon",
-                remedy="declare a budget with a delta, or ask for Laplace noise",
-            )
+            raise no_pure_epsilon(noise)
         if noise == "laplace" and price.currency == "rho":
             return Price("epsilon", budget.epsilon_within(price, _PURE))
         return price

@@ -1,5 +1,8 @@
 """The counts of one question, bought by themselves; and what is known of a question before anything is bought.
 
+Bounded noise takes the place of Gaussian noise where it costs less (`DirectPurchase.certain`): its error is
+certain, so that it takes no share of β.
+
 The noise of a question is drawn once and never drawn again, so that nobody learns more from asking twice, and
 the band that was fixed when it was bought stays valid. Counts that are bought in two looks are planned so
 from the start (`looks`).
@@ -16,11 +19,13 @@ import numpy as np
 from understudy.answer.answer import Answer
 from understudy.domain.domain import Clique
 from understudy.domain.refinement import RefinedDomain
+from understudy.mechanism.additive import Additive
 from understudy.privacy.event import Event
 from understudy.privacy.price import Price
 from understudy.query.box import Box, Cells, as_text, from_plain, from_text, plain
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
+from understudy.sessions.answer_memory import identity
 from understudy.sessions.calibrator import Calibrator
 from understudy.sessions.cut_knowledge import cut_intervals, enclosed
 from understudy.sessions.knowledge import (
@@ -35,6 +40,9 @@ from understudy.sessions.knowledge import (
 from understudy.sessions.moment_bounds import moment_intervals
 from understudy.sessions.purchase import PurchaseRequest, PurchaseResult
 from understudy.sessions.weighted_sums import weighted_intervals
+
+BOUNDED = "bounded"
+"""The word in a plan for bounded noise; a plan without one is of the usual noise."""
 
 MOST_RUNNING = 1 << 12
 """Cells of a table whose running sums are looked for."""
@@ -128,8 +136,10 @@ def running_sums(knowledge: Knowledge, marginal: Marginal, name: str) -> tuple[V
 class DirectPurchase:
     """Noise on the counts of one question, at a price that keeps its `paid` cells within the session's width.
 
-    Promise     Except with probability `share` every paid cell is within the width of its true count.
-    Why         The paid cells are those that were not known well enough when the price was found: fixed by what
+    Promise     Except with probability `share` every paid cell is within the width of its true count. Where the
+                purchase `is_certain`, all cells are, always, and the share is 0.
+    Why         Bounded noise is never larger than its reach, which is the width at most. Of other noise,
+                the paid cells are those that were not known well enough when the price was found: fixed by what
                 was released before, and written into the ledger with the plan. Their noise is independent of that,
                 so that the union bound over them holds. All other cells keep what is known of them; the band says
                 nothing of their noise.
@@ -141,6 +151,7 @@ class DirectPurchase:
     paid: Cells
     share: float
     price: Price
+    is_certain: bool = False
 
     @classmethod
     def of(
@@ -156,15 +167,31 @@ class DirectPurchase:
         return cls(marginal, paid, share, calibrator.price_of_counts(marginal, share, int(paid.sum())))
 
     @classmethod
+    def certain(cls, calibrator: Calibrator, marginal: Marginal) -> DirectPurchase | None:
+        """All counts of a question with bounded noise, surely within the width, at the smallest price for that.
+
+        None where the ledger has no price for such noise, or too little of δ left, and where the question needs
+        more than counts of people.
+        """
+        price = calibrator.price_of_certain(marginal)
+        return (
+            None
+            if price is None
+            else cls(marginal, np.ones(marginal.shape, bool), 0.0, price, is_certain=True)
+        )
+
+    @classmethod
     def read(cls, calibrator: Calibrator, plan: Mapping[str, Any]) -> DirectPurchase:
         """The purchase of a plan in the ledger."""
         marginal = from_plain(calibrator.curator.domain, plan["question"])
-        return cls(marginal, from_text(plan["paid"], marginal.shape), plan["share"], Price.from_plain(plan))
+        paid, certain = from_text(plan["paid"], marginal.shape), plan.get("noise") == BOUNDED
+        return cls(marginal, paid, plan["share"], Price.from_plain(plan), is_certain=certain)
 
     def plain(self) -> dict[str, Any]:
-        """The plan: the question, the paid cells, the share of β and the price."""
+        """The plan: the question, the paid cells, the share of β, the price, and bounded noise by its name."""
         cells = {"question": plain(self.marginal), "paid": as_text(self.paid)}
-        return {**cells, "share": self.share, **self.price.as_plain()}
+        noise = {"noise": BOUNDED} if self.is_certain else {}
+        return {**cells, "share": self.share, **self.price.as_plain(), **noise}
 
     def band(self, calibrator: Calibrator) -> dict[str, Any]:
         """Nothing: the band is the session's width."""
@@ -172,18 +199,21 @@ class DirectPurchase:
 
     def event(self, calibrator: Calibrator) -> Event:
         """The noise on the counts, located at the cells that the question reads."""
-        mechanism, _ = calibrator.curator.calibration.mechanism(self.marginal, self.price)
-        return calibrator.curator.located([self.marginal], mechanism)
+        return calibrator.curator.located([self.marginal], self._mechanism(calibrator))
+
+    def _mechanism(self, calibrator: Calibrator) -> Additive:
+        made = calibrator.curator.calibration.mechanism(self.marginal, self.price, certain=self.is_certain)
+        return made[0]
 
     def make(self, calibrator: Calibrator, knowledge: Knowledge, request: PurchaseRequest) -> PurchaseResult:
         """Charge, look, add the band to the knowledge, and answer the question.
 
         There is no answer where cells that were known at the time of the plan are not known here.
         """
-        measured = request.measure(calibrator.curator, self.marginal, self.price)
+        measured = request.measure(calibrator.curator, self.marginal, self.price, certain=self.is_certain)
         table = narrowed(knowledge, self.marginal, self.paid, measured.noisy, calibrator.width)
-        variance = float(calibrator.curator.calibration.mechanism(self.marginal, self.price)[0].variance)
-        learn(knowledge, self.marginal, table, measured.noisy, variance)
+        learn(knowledge, self.marginal, table, measured.noisy, float(self._mechanism(calibrator).variance))
+        knowledge.first_looks.pop(identity(self.marginal), None)
         if bool((table.high - table.low > 2 * calibrator.width + TOUCHING).any()):
             return PurchaseResult(measured.cost)
         value, error = nearest(table, measured.noisy, calibrator.width)
