@@ -21,7 +21,7 @@ from understudy.answer.select_question import SelectQuestion
 from understudy.answer.sql_answer import SqlAnswer
 from understudy.curator.calibration import PreparedMeasurement
 from understudy.curator.curator import Curator, MeasurementOrder
-from understudy.curator.pricing import Noise, QuestionPrice, QuestionPricing
+from understudy.curator.pricing import QuestionPrice, QuestionPricing
 from understudy.declaration.declaration import Declaration
 from understudy.declaration.file import copy_place, located, read, record_place
 from understudy.declaration.outline import MARK
@@ -39,7 +39,8 @@ from understudy.mechanism.quantile_hierarchy import QuantileHierarchy
 from understudy.pages import notebook
 from understudy.privacy.budget import Budget
 from understudy.privacy.compose import zcdp_epsilon
-from understudy.privacy.cost import Cost
+from understudy.privacy.cost import DELTA_UNITS, Cost, delta_units
+from understudy.privacy.noise_name import Noise
 from understudy.query.column import Column
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
@@ -139,6 +140,12 @@ class PreparedQuestion(Generic[Given]):
     def columns(self) -> tuple[Column, ...]:
         """The columns of the answer as a table: names, whether they are public or released, and types."""
         return self.question.columns
+
+    @property
+    def is_within_delta(self) -> bool:
+        """Whether what is left of the budget's δ for events pays for the noise; always, but for bounded noise."""
+        ledger, units = self._curator.ledger, delta_units(self._measurement.event)
+        return not units or units <= ledger.budget.delta_cap - ledger.delta_spent * DELTA_UNITS
 
     def run(self, *, request: str | None = None, analyst: str = "") -> Given:
         """Charge for the question, look, and answer.
@@ -452,9 +459,7 @@ class Project:
         asked = QuestionPrice(**terms)
         rounded = isinstance(question, SelectQuestion | AroundQuestion)
         measured = self._pricing.prepare(question.marginals, asked, rounded=rounded)
-        if not isinstance(
-            question, AroundQuestion
-        ):  # that has no bounds: the noise that is usually smaller is better
+        if _has_bounds(question):
             measured = self._pricing.certain(question.marginals, asked, measured, rounded=rounded) or measured
         budget = self.ledger.budget
         cost, noise = budget.price(measured.event), _noise_of(measured)
@@ -482,6 +487,11 @@ class Project:
             refines=True,
             size=self.text_size,
         )
+
+
+def _has_bounds(question: ReadQuestion[Any]) -> bool:
+    """Whether an answer is told with bounds; if not, noise is the better the smaller it usually is."""
+    return not isinstance(question, AroundQuestion)
 
 
 def _noise_of(measured: PreparedMeasurement) -> str:

@@ -30,7 +30,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import floor
-from typing import Literal, get_args
 
 from understudy.curator.calibration import Calibration, PreparedMeasurement
 from understudy.errors import ParameterError, RefusedError
@@ -39,6 +38,7 @@ from understudy.privacy.budget import Budget
 from understudy.privacy.cost import DELTA_UNITS, UNITS, delta_units
 from understudy.privacy.event import Pure, unversioned
 from understudy.privacy.filter import RenyiFilter
+from understudy.privacy.noise_name import Noise, check_noise_name
 from understudy.privacy.price import Currency, Price
 from understudy.query.disjoint import disjoint_stacks
 from understudy.query.marginal import Marginal
@@ -47,11 +47,6 @@ from understudy.rational import Number, probability
 
 DEFAULT_SHARE = Fraction(1, 100)
 """Part of the whole budget that a question costs when nothing is said about its price or error."""
-
-Noise = Literal["auto", "laplace", "gaussian", "bounded"]
-"""Which noise a question gets: the best one for its price, or one by name."""
-
-NOISES: tuple[Noise, ...] = get_args(Noise)
 
 CURRENCY: dict[str, Currency] = {"laplace": "epsilon", "gaussian": "rho", "bounded": "rho"}
 """What each noise is paid in by itself."""
@@ -98,12 +93,6 @@ def pays_for_bounded(budget: Budget) -> bool:
     return isinstance(budget.filter, RenyiFilter) and budget.key_delta > 0
 
 
-def check_name(noise: str) -> None:
-    """Refuse, with a `ParameterError`, a word that names no noise."""
-    if noise not in NOISES:
-        raise ParameterError(f"noise is {', '.join(NOISES[:-1])} or {NOISES[-1]}, not {noise!r}")
-
-
 def check_noise(calibration: Calibration, noise: str) -> None:
     """Refuse noise by name that a budget has no price for, with a `RefusedError` that says what to do."""
     budget = calibration.budget
@@ -145,7 +134,7 @@ class QuestionPrice:
         named = [key for key, value in given.items() if value is not None]
         if len(named) > 1:
             raise ParameterError(f"give one of epsilon, rho and error, not {' and '.join(named)}")
-        check_name(self.noise)
+        check_noise_name(self.noise)
         if self.noise == "bounded" and self.epsilon is not None:
             raise ParameterError(
                 "bounded noise has a price at one Rényi order, and no epsilon of its own",

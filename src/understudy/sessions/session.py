@@ -509,7 +509,8 @@ def session(
 
     Returns a `Session`. Raises a `ParameterError` where the terms make no sense or a new session has no
     alpha, a `RefusedError` where the budget has no price for the noise, a `RequestConflictError` where the name
-    belongs to something else, a `QueryError` where a class is too large to be bought at once, and an `InsufficientBudgetError` where the classes cannot be paid.
+    belongs to something else, a `QueryError` where a class is too large to be bought at once, and an
+    `InsufficientBudgetError` where the classes cannot be paid.
     """
     curator = table.curator if isinstance(table, Project) else table
     known = remembered(curator.ledger, name, analyst)

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from understudy.curator.pricing import check_name
 from understudy.errors import ParameterError, QueryError
+from understudy.privacy.noise_name import check_noise_name
 from understudy.query.marginal import Marginal
 from understudy.query.workload import AllMarginals
 from understudy.rational import Number, positive, probability
@@ -105,7 +105,7 @@ class Terms:
             raise ParameterError(
                 f"a session's mechanism is one of {', '.join(MECHANISMS)}, not {mechanism!r}"
             )
-        check_name(noise)
+        check_noise_name(noise)
         if mechanism == "direct" and classes:
             raise ParameterError("a direct session buys no classes; leave them out")
         if isinstance(queries, bool) or not isinstance(queries, int) or not 1 <= queries <= MAX_QUERIES:
