@@ -40,6 +40,7 @@ from understudy.pages import notebook
 from understudy.privacy.budget import Budget
 from understudy.privacy.compose import zcdp_epsilon
 from understudy.privacy.cost import DELTA_UNITS, Cost, delta_units
+from understudy.privacy.event import Event
 from understudy.privacy.noise_name import Noise
 from understudy.query.column import Column
 from understudy.query.linear import LinearQuery
@@ -140,6 +141,11 @@ class PreparedQuestion(Generic[Given]):
     def columns(self) -> tuple[Column, ...]:
         """The columns of the answer as a table: names, whether they are public or released, and types."""
         return self.question.columns
+
+    @property
+    def event(self) -> Event:
+        """The noise that would be charged, wherever it is added."""
+        return self._measurement.event
 
     @property
     def is_within_delta(self) -> bool:
