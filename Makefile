@@ -8,7 +8,7 @@ WORKERS ?= 2
 # Counts of one state of the code are no evidence about another: a file for each.
 AUDIT_RECORD ?= audit-$(shell $(BIN)/python -c 'from understudy_audit.record import code_digest; print(code_digest())' 2>/dev/null || echo local).jsonl
 
-.PHONY: help demo test lint docs tables screenshots dist bench bench-synthesis audit audit-ledger audit-server audit-session audit-validity clean
+.PHONY: help demo test lint docs tables screenshots dist bench bench-synthesis audit audit-ledger audit-release audit-server audit-session audit-validity clean
 
 help:
 	@echo "make demo   invent a town of 100,000 people and question it privately"
@@ -20,6 +20,7 @@ help:
 	@echo "make dist   a wheel and a source archive in dist/, and the demonstration run from the wheel alone"
 	@echo "make bench  speed and accuracy against peers, as ratios"
 	@echo "make audit  the long tests of privacy: millions of draws, planted faults, a million fuzzed inputs"
+	@echo "make audit-release  all error bars of releases jointly, over thousands of releases, and mutants that they catch"
 	@echo "make audit-server  the long tests of the server: 1,000 kills under load, a crowd, 20,000 calls of its description"
 	@echo "make audit-session  sessions against analysts who steer to the worst of what was released"
 	@echo "make audit-validity  adaptive analysts against every mode of the holdout"
@@ -81,6 +82,9 @@ audit: .venv/installed-test
 	-@$(UV) pip install --quiet --python .venv/bin/python -c constraints.txt --group fuzz
 	$(BIN)/python tests/audit/coverage_fuzz.py 60
 	$(BIN)/understudy audit privacy --effort full --resume $(AUDIT_RECORD) --workers $(WORKERS) --hours 8 --out audit.html
+
+audit-release: .venv/installed-test
+	UNDERSTUDY_AUDIT=1 $(BIN)/pytest tests/releases -n $(WORKERS) --durations=10
 
 audit-server: .venv/installed-test
 	UNDERSTUDY_AUDIT=1 $(BIN)/pytest tests/server --durations=10

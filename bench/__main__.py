@@ -14,7 +14,7 @@ from bench.verdict import Verdict, ended, not_run, shown
 
 NAMES = (
     "columns", "commands", "counting", "dense_gpu", "engines", "filters", "graphical", "house", "interaction",
-    "ledger", "measures", "mwem",
+    "latency", "ledger", "measures", "model_search", "mwem",
     "noise", "pmw", "prefixes", "quantiles", "release_bars", "residual", "server", "sessions", "smalldb", "sql",
     "starting",
     "startup", "synthesis", "validity", "weights",

@@ -68,7 +68,7 @@ def test_frames_of_every_kind_are_questioned(frame):
         ("count born < 1960-01-01", (FRAME.born < "1960").sum()),
         ("count rank = 2", (FRAME["rank"] == 2).sum()),
     ):
-        answer = project.ask(question, epsilon=50)
+        answer = project.ask(question, epsilon=50, beta=1e-9)
         assert abs(answer.value - truth) <= answer.error < 2
     assert project.sql("SELECT count(*) FROM frame WHERE income < 50000", epsilon=1).source == "measured"
 

@@ -218,8 +218,8 @@ def test_quantiles_lie_between_their_ends_in_sql_and_in_the_small_language(frame
     true = known.groupby("sex")["pay"].quantile(0.9)
     with project(frame, pure=pure, neighbours=neighbours, epsilon=200) as opened:
         asked = "SELECT sex, median(age), quantile_cont(pay, 0.9) FROM t GROUP BY sex"
-        quoted = opened.quote(asked, epsilon=20)
-        told = opened.ask(asked, epsilon=20)
+        quoted = opened.quote(asked, epsilon=20, beta=1e-9)
+        told = opened.ask(asked, epsilon=20, beta=1e-9)
         assert told.cost == quoted.cost
         for row in told.cells:
             if row[0] in true:
@@ -227,7 +227,7 @@ def test_quantiles_lie_between_their_ends_in_sql_and_in_the_small_language(frame
                 assert row[2].high - row[2].low < 200
                 assert row[2].low <= row[2].value <= row[2].high
                 assert row[1].low <= frame[frame["sex"] == row[0]]["age"].median() <= row[1].high
-        small = opened.ask("quantile 0.9 pay where sex = F", epsilon=20)
+        small = opened.ask("quantile 0.9 pay where sex = F", epsilon=20, beta=1e-9)
         assert abs(float(small.value) - true["F"]) <= float(small.error)
         assert small.unit == "quantile 0.9 of pay"
         assert opened.quote("median pay", epsilon=1).noise == ("laplace" if pure else "gaussian")
@@ -241,7 +241,9 @@ def asked_quantiles(*levels: float) -> str:
 
 def test_several_quantiles_of_a_measure_are_one_purchase(frame):
     with project(frame, epsilon=50) as opened:
-        one, nine = (opened.prepare(asked_quantiles(*at), rho=0.01) for at in ((0.5,), (0.1, 0.2, 0.5, 0.9)))
+        one, nine = (
+            opened.prepare(asked_quantiles(*at), rho=0.01, beta=1e-9) for at in ((0.5,), (0.1, 0.2, 0.5, 0.9))
+        )
         assert len(nine._measurement.stacks) == 1 == len({m for m, _ in nine._measurement.mechanisms})
         assert nine.quote.cost == one.quote.cost
         told = nine.run()
@@ -262,7 +264,7 @@ def test_a_list_of_levels_is_a_column_for_each(frame, written):
     with project(frame, epsilon=50) as opened:
         asked = f"SELECT sex, {written} AS q, count(*) FROM t GROUP BY sex ORDER BY sex"
         assert [column.name for column in opened.columns(asked)][:3] == ["sex", "q_0.25", "q_0.5"]
-        told = opened.ask(asked, rho=0.05)
+        told = opened.ask(asked, rho=0.05, beta=1e-9)
         for row in told.cells[:2]:
             assert row[1].low <= row[2].high
             pay = kept(frame[frame["sex"] == row[0]])
@@ -292,7 +294,7 @@ def test_that_mechanism_is_taken_whose_ends_are_expected_to_be_nearer(frame):
 
 def test_the_price_of_quantiles_at_a_given_error_is_the_least(frame):
     with project(frame, epsilon=50) as opened:
-        priced = opened.prepare("SELECT median(pay), quantile_cont(pay, 0.9) FROM t", error=100)
+        priced = opened.prepare("SELECT median(pay), quantile_cont(pay, 0.9) FROM t", error=100, beta=1e-9)
         assert 90 < max(priced._measurement.errors) <= 100
         told = priced.run()
         assert told.cells[0][0].low <= kept(frame).median() <= told.cells[0][0].high
@@ -411,7 +413,7 @@ def test_a_budget_that_reads_variances_draws_quantiles_each_by_itself(frame):
     )
     with Project.frame(frame, parse(text)) as opened:
         assert opened.ledger.budget.filter.reads_variance
-        prepared = opened.prepare("SELECT median(age) FROM t", epsilon=2, noise="gaussian")
+        prepared = opened.prepare("SELECT median(age) FROM t", epsilon=2, noise="gaussian", beta=1e-9)
         assert {type(mechanism) for mechanism, _ in prepared._measurement.mechanisms} == {QuantileMechanism}
         told = prepared.run().cells[0][0]
         assert told.low <= frame["age"].median() <= told.high

@@ -114,8 +114,8 @@ def test_questions_that_mix_them_up_are_told_which_is_which(text, said):
 
 def test_sessions_and_releases_answer_rates_as_well():
     p = project()
-    within = us.session(p, alpha=0.02, queries=10).ask("rate smoker = true within sex")
-    made = us.release(p, us.marginals(2), epsilon=100)
+    within = us.session(p, alpha=0.02, beta=1e-9, queries=10).ask("rate smoker = true within sex")
+    made = us.release(p, us.marginals(2), epsilon=100, beta=1e-9)
     for answer in (within, made.answer("rate smoker = true within sex")):
         assert np.abs(answer.value[:2] - [0.4, 0.1]).max() <= answer.error[:2].max()
         assert answer.unit == "rate within sex"

@@ -161,9 +161,10 @@ def test_every_source_answers_every_kind_of_question(neighbours):
     rows = "" if neighbours == "replace" else "rows: {at_least: 500, at_most: 2000}"
     declared = parse(TEXT.format(neighbours=neighbours, rows=rows))
     project = us.Project.frame(FRAME, declared, noise=SeededNoise(3))
-    session = us.session(project, alpha=0.1, queries=20)
-    made = release(project, "all-2-way", epsilon=20, method="mwem" if neighbours == "replace" else "auto")
-    ask = (lambda q: project.ask(q, epsilon=2), session.ask, made.answer)
+    session = us.session(project, alpha=0.1, beta=1e-9, queries=20)
+    method = "mwem" if neighbours == "replace" else "auto"
+    made = release(project, "all-2-way", epsilon=20, beta=1e-9, method=method)
+    ask = (lambda q: project.ask(q, epsilon=2, beta=1e-9), session.ask, made.answer)
     marginal = Marginal(declared.domain, ("sex",))
     for one in ask:
         for question in ("count by sex", marginal):

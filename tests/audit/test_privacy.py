@@ -238,8 +238,14 @@ def test_no_excess_over_the_promise_of_a_mechanism(subject):
     assert audit(subject, noise=SeededNoise(1), samples=200_000, keep=4, pilot=5_000).sound
 
 
-SLOW = {"mwem": 300, "adaptive": 200, "online": 800, "ic": 4_000, "holdout-thresholdout": 2_000}
-"""Runs of the slice on each table, where 6,000 would take more than a few seconds."""
+SLOW = {
+    "mwem": 300, "adaptive": 200, "online": 800, "ic": 1_500, "holdout-thresholdout": 2_000,
+    "mwem-begun": 2_000, "adaptive-begun": 2_000, "holdout-gaussian": 3_000,
+}  # fmt: skip
+"""Runs of the slice on each table, where 6,000 would take more than a few seconds.
+
+Of mwem and adaptive releases with a beginning that is given, `mutants/runs.py` runs 6,000 on another pair.
+"""
 
 RUNS = [*composites(), *holdout_subjects()]
 

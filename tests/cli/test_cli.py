@@ -56,7 +56,7 @@ def test_answers_for_machines(folder):
     done = apart("ask", "count age<18", "share by sex", "--epsilon", "0.25", "--yes", "--json", cwd=folder)
     reply = json.loads(done.stdout)
     count, share = reply["answers"]
-    assert abs(count["value"] - 180) <= 60
+    assert abs(count["value"] - 180) <= 90  # noise of scale 4
     assert count["error"] == 12
     assert count["cost"] == {"epsilon": 0.25}
     assert [row["cell"] for row in share["rows"]] == [["F"], ["M"], ["other"]]

@@ -121,8 +121,7 @@ def test_the_whole_of_a_served_table(tmp_path, capsys):
 def checked_exploration(folder: Path, *, rows: int, alpha: Fraction, steps: int, attributes: str = ""):
     """The report of an exploration, every claim of which is compared with the town's true table.
 
-    The bars of a session hold at once for 100,000 questions with probability 95%: those of a few hundred fail by
-    chance in one of thousands of runs at most.
+    The bars of this session hold at once for 100,000 questions, except by a chance of one in a billion.
     """
     example = loaded("explore_agent")
     table = town.people(rows, seed=7)
@@ -136,7 +135,7 @@ def checked_exploration(folder: Path, *, rows: int, alpha: Fraction, steps: int,
     configured = config(
         folder,
         tables={"town": folder / "understudy.yml"},
-        session=SharedSession(alpha=alpha),
+        session=SharedSession(alpha=alpha, beta=Fraction(1, 10**9)),
         approve_above=ApproveAbove(people=Fraction(1), agents=Fraction(1, 20)),
     )
     (token,) = tokens(configured, "explorer", agent=True, doors=("mcp",))

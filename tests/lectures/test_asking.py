@@ -93,7 +93,7 @@ def test_validity_in_words(make):
 def test_private_multiplicative_weights_for_a_price():
     """The theorem's error is kept, the price is not passed, and a repeat costs nothing."""
     table = project(epsilon=50)
-    weights = us.lectures.PrivateMultiplicativeWeights(table, queries=4, epsilon=40)
+    weights = us.lectures.PrivateMultiplicativeWeights(table, queries=4, epsilon=40, beta=1e-9)
     exact = {"count a = true": ROWS[:, 0].sum(), "count a = true and b = true": ROWS.all(axis=1).sum()}
     for words, count in exact.items():
         told = weights.ask(words)

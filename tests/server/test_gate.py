@@ -16,7 +16,7 @@ from understudy.errors import StoreError
 from understudy.ledger.store import DurableLedger
 from understudy.server.answering import Answering
 from understudy.server.asked import Asked
-from understudy.server.config import ApproveAbove, Rates
+from understudy.server.config import ApproveAbove, Rates, SharedSession
 from understudy.server.house import ServedTable
 from understudy.sessions.session import Session
 
@@ -38,7 +38,7 @@ def town(tmp_path_factory):
 
 
 def test_an_answer_has_value_error_price_and_source_and_is_free_for_everybody_afterwards(tmp_path):
-    configured = config(people(tmp_path))
+    configured = config(people(tmp_path), session=SharedSession(beta=Fraction(1, 10**9)))
     ada, bob = tokens(configured, "ada", "bob")
     with serving(configured) as service:
         status, first = Client(service, ada).ask("count by sex")

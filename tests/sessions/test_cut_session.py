@@ -110,7 +110,7 @@ def test_sums_of_measures_over_cut_rows_are_no_counts():
     frame = pd.DataFrame({"age": draw.integers(0, 101, 800), "pay": draw.integers(0, 1001, 800)})
     attributes = {"age": {"edges": [0, 50, 100]}, "pay": {"bounds": [0, 1000], "resolution": 1}}
     with us.declare(frame, attributes=attributes, name="t", epsilon=500, delta=1e-6) as project:
-        asked = us.session(project, alpha=0.05, queries=20)
+        asked = us.session(project, alpha=0.05, beta=1e-9, queries=20)
         told = asked.ask("avg pay where age < 28")
         assert abs(float(told.value) - frame["pay"][frame["age"] < 28].mean()) <= float(told.error)
         assert asked.ask("count age < 28").source == "repeat"  # the number of rows of the average

@@ -112,7 +112,7 @@ def life(folder, ledger, name, seed):
     declared, classes, _ = SESSIONS[name]
     source = open_source(SourceSpec("table.parquet"), base=folder)
     one = curator(ledger=ledger, seed=seed, source=source, **declared)
-    session = session_of(one, alpha=0.02, beta=0.01, queries=50, classes=classes, name="mine")
+    session = session_of(one, alpha=0.02, beta=1e-9, queries=50, classes=classes, name="mine")
     return session, [session.ask_marginal(question) for question in QUESTIONS]
 
 

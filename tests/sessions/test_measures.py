@@ -37,7 +37,7 @@ def opened(frame, **more):
 @pytest.mark.parametrize("delta", [{}, {"delta": 1e-9}])
 def test_sums_are_within_alpha_of_the_range_and_repeats_cost_nothing(frame, delta):
     with opened(frame, **delta) as project:
-        session = us.session(project, alpha=ALPHA, beta=0.0005, queries=50)
+        session = us.session(project, alpha=ALPHA, beta=1e-9, queries=50)
         price = session.price("SELECT sum(pay) FROM t")
         told = session.ask("SELECT sum(pay) FROM t")
         assert told.cost.units <= price.units
@@ -56,7 +56,7 @@ def test_sums_are_within_alpha_of_the_range_and_repeats_cost_nothing(frame, delt
 
 def test_groups_and_conditions_hold(frame):
     with opened(frame, delta=1e-9) as project:
-        session = us.session(project, alpha=ALPHA, beta=0.0005, queries=50)
+        session = us.session(project, alpha=ALPHA, beta=1e-9, queries=50)
         told = session.ask("avg age where pay < 500 by sex")
         true = frame[frame["pay"] < 500].groupby("sex")["age"].mean()
         for (sex,), value, error in told.rows():
@@ -84,7 +84,7 @@ def test_another_process_goes_on_with_the_same_numbers(frame, tmp_path):
 def test_a_histogram_that_tells_enough_makes_an_average_free(frame):
     """With a bin for each year nothing is lost to bins: the band of all ranges of ages is a band of their sum."""
     with opened(frame, delta=1e-9) as project:
-        session = us.session(project, alpha=ALPHA, queries=50, classes=[us.ranges("age")])
+        session = us.session(project, alpha=ALPHA, beta=1e-9, queries=50, classes=[us.ranges("age")])
         spent = project.ledger.spent
         told = session.ask("avg age")
         assert told.cost.units == 0

@@ -49,7 +49,7 @@ class Looking:
 
 @pytest.fixture
 def session():
-    opened = session_of(curator(), alpha=0.02, queries=100, name="team", classes=[ranges("age")])
+    opened = session_of(curator(), alpha=0.02, beta=1e-9, queries=100, name="team", classes=[ranges("age")])
     opened.ask(BOUGHT, analyst="ada")
     return opened
 

@@ -27,7 +27,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil
 
-from understudy.ledger.interface import Ledger, LedgerEntry
+from understudy.ledger.interface import SEPARATOR, Ledger, LedgerEntry
 from understudy.ledger.paging import MAX_PAGE
 from understudy.privacy.cost import UNITS
 from understudy.privacy.event import (
@@ -84,6 +84,18 @@ class RowSumReader:
         self._version = version
         self._is_file = is_file
         self._read = RowSums(other="something was spent before the ledger began" if opening else "")
+        self._upto: dict[str, RowSums] = {}
+
+    def upto(self, request: str) -> RowSums:
+        """What the debits are up to that of a session's purchase, by its request: later ones change nothing.
+
+        What the ledger holds now where there is no such debit. Raises as `now` does.
+        """
+        known = self._upto.get(request)
+        if known is None:
+            latest = self.now()
+            known = self._upto.get(request, latest)
+        return known
 
     def now(self) -> RowSums:
         """What the ledger holds at this moment, other processes' debits among it.
@@ -104,7 +116,10 @@ class RowSumReader:
         for entry in pages:
             if known.other:
                 break
-            known = self._after(known, entry) if entry.kind == "debit" else known
+            if entry.kind == "debit":
+                known = self._after(known, entry)
+                if SEPARATOR in entry.request:
+                    self._upto[entry.request] = replace(known, number=entry.number)
             known = replace(known, number=max(known.number, entry.number))
         self._read = known
         return known

@@ -44,7 +44,7 @@ class Journal:
     ) -> None:
         self._ledger = ledger
         self._terms = terms
-        self._analyst = analyst
+        self.analyst = analyst
         self._event = event
         self._start = start
         self.name = name or fresh_request()
@@ -63,7 +63,7 @@ class Journal:
         if self.debit is None:
             found = self._ledger.find(self.name)
             if found is not None:
-                found.check_same(self._event, question=self._terms, analyst=self._analyst)
+                found.check_same(self._event, question=self._terms, analyst=self.analyst)
             self.debit = found
         return self.debit
 
@@ -74,7 +74,7 @@ class Journal:
                 self._event,
                 question=self._terms,
                 request=self.name,
-                analyst=self._analyst,
+                analyst=self.analyst,
                 hidden=self._start(),
             )
         return self.debit
@@ -108,6 +108,12 @@ class Journal:
             yield json.loads(step)
             self.length = number
 
+    def text_of(self, number: int) -> bytes | None:
+        """The step of this number, from 1, as the ledger keeps it; None where there is none."""
+        debit = self._find()
+        steps = [] if debit is None or number < 1 else self._ledger.steps(debit, after=number - 1)
+        return steps[0] if steps else None
+
     def all(self) -> list[Any]:
         """Every step, from the first."""
         debit = self._find()
@@ -133,7 +139,7 @@ class Journal:
     def beside(self, question: str, step: Any) -> JournalStep:
         """A public step to be kept in the transaction of a debit: after it, `length` is the caller's to move."""
         return JournalStep(
-            self.name, self._terms, self._analyst, self.length, question, _written(step), PUBLIC
+            self.name, self._terms, self.analyst, self.length, question, _written(step), PUBLIC
         )
 
 

@@ -144,9 +144,10 @@ class Charge:
 
     def apply(self, page: Page) -> Debit:
         known, step = page.debits.get(self.request), self.step
+        # The journal first: a request that its next step numbers may be another process's, who was quicker.
+        journal = None if step is None else _journal(page, step)
         if known is not None:
             known.check_same(self.event, question=self.question, analyst=self.analyst)
-        journal = None if step is None else _journal(page, step)
         books, opening, admitted = page.recorded.books, None, None
         before = books.spent
         if step is not None and journal is None:

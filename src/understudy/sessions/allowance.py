@@ -53,6 +53,10 @@ FREE = 3
 LARGE = 4
 """Questions that wait are not counted while, at so many single counts each, they would not be enough."""
 
+MOST_COUNTED = 32
+"""Questions that wait and are counted at once: counting takes milliseconds each, and whoever asks for a price
+waits for it. Where they are not enough, nothing is bought ahead yet, and the next question counts more."""
+
 MOST_WAITING = 1 << 12
 """Questions that were answered for nothing and are not counted yet; beyond so many the oldest are forgotten."""
 
@@ -114,7 +118,7 @@ class Allowance:
         return self._joint.cost(self._direct).units
 
     def _count_waiting(self, asked: int) -> None:
-        while self._waiting:
+        for _ in range(min(len(self._waiting), MOST_COUNTED)):
             share = self._share(asked)
             self._left -= share
             self._direct = self._counted(self._waiting.popleft(), share)

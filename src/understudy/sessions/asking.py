@@ -17,6 +17,9 @@ from understudy.privacy.cost import Cost
 KEY = "for"
 """Where a journal's step keeps whom and which request it was bought for; version 0.1 wrote no such part."""
 
+ASKED = "asked"
+"""Where a step keeps how many questions were asked by then; versions before 0.2 wrote none."""
+
 
 @dataclass(frozen=True)
 class RequestRecord:
@@ -36,6 +39,7 @@ class Asking:
     request   the caller's name for the question; None without one
     question  a digest that is equal for equal questions; empty without a request
     charged   what was charged since the question was taken up, in the ledger's currency
+    asked     which question of the session it is, from 1; 0 where it is none
     """
 
     analyst: str
@@ -43,13 +47,14 @@ class Asking:
     words: str = ""
     request: str | None = None
     question: str = ""
+    asked: int = 0
 
     def plain(self, owner: str) -> dict[str, Any]:
-        """What a step keeps of this: nothing where the session's owner asked without a request."""
+        """What a step keeps of this: its number, and who asked, and under which request, where that is told."""
         kept: dict[str, Any] = {} if self.analyst == owner else {"analyst": self.analyst}
         if self.request is not None:
             kept |= {"request": self.request, "question": self.question}
-        return {KEY: kept} if kept else {}
+        return ({ASKED: self.asked} if self.asked else {}) | ({KEY: kept} if kept else {})
 
     @classmethod
     def read(cls, plan: Mapping[str, Any], owner: str, nothing: Cost) -> Asking:
@@ -60,6 +65,7 @@ class Asking:
             nothing,
             request=kept.get("request"),
             question=kept.get("question", ""),
+            asked=plan.get(ASKED, 0),
         )
 
     def after(self, known: RequestRecord | None, cost: Cost) -> RequestRecord:

@@ -27,6 +27,7 @@ from understudy.query.marginal import Marginal
 from understudy.sessions.answer_memory import AnswerMemory
 from understudy.sessions.asking import Asking, RequestRecord
 from understudy.sessions.calibrator import Calibrator
+from understudy.sessions.checkpoint import SessionCheckpoint
 from understudy.sessions.deduction import Deduction, SessionPromise
 from understudy.sessions.forecast import Forecast
 from understudy.sessions.funds import Funds
@@ -74,6 +75,8 @@ class Buyer:
         self.policy = PurchasePolicy(self.calibrator, promise.terms, promise.nothing_released().knowledge)
         self.nothing = self.curator.ledger.budget.total([])
         self.requests: dict[str, RequestRecord] = {}
+        self.asked = 0
+        """How many questions the session was asked so far, as far as this process knows."""
         self.known: Deduction = promise.nothing_released()
         self.lock = AskingLock("session")
         self._planning = AskingLock("session")
@@ -83,6 +86,9 @@ class Buyer:
         self.journal = self.curator.recorded(
             promise.terms.text(),
             lambda text: PurchaseJournal(self.curator.ledger, text, name=name, analyst=owner, lazily=lazily),
+        )
+        self._checkpoint = SessionCheckpoint(
+            self.curator.ledger, self.journal, bound=promise.fixed, known=self._fixed_objects()
         )
 
     # ---- what needs no lock
@@ -173,6 +179,7 @@ class Buyer:
                 answer = self.deduced(marginal, asking.charged)
                 if answer is not None:  # another process bought what tells it
                     return answer
+            asking.asked = asked
             try:
                 return self._buy(marginal, asking, asked)
             except OvertakenError:
@@ -231,6 +238,10 @@ class Buyer:
             raise self.journal.taken(conflict) from None
         self._publish(draft)
         asking.charged = asking.charged + result.cost  # type: ignore[operator]  # one currency
+        if self._checkpoint.is_due:
+            with self._planning:
+                self._tell_served()
+                self._checkpoint.keep(self._state())
         return result
 
     def _carry_out(
@@ -250,7 +261,8 @@ class Buyer:
         self._record(asking, result.cost)
         if result.answer is not None and result.marginal is not None:
             answer = replace(result.answer, beta=float(self.promise.terms.beta))
-            self.memory.keep_paid(result.marginal, self.promise.certified(answer, draft.total[1]))
+            certified = self.promise.certified(answer, draft.total[1], request=request.name)
+            self.memory.keep_paid(result.marginal, certified)
         return result
 
     def _record(self, asking: Asking, cost: Cost) -> None:
@@ -277,11 +289,13 @@ class Buyer:
 
         Returns whether there were any.
         """
+        resumed = not self.journal.length and self._resume()
         draft: Knowledge | None = None
         try:
             for plan in self.journal.later():
                 draft = self.known.knowledge.copy() if draft is None else draft
                 purchase, asking = self.policy.read(plan), Asking.read(plan, self.owner, self.nothing)
+                self.asked = max(self.asked, asking.asked)
                 try:
                     self._carry_out(purchase, asking, draft)
                 except (InsufficientBudgetError, RequestConflictError):
@@ -293,4 +307,33 @@ class Buyer:
         finally:
             if draft is not None:
                 self._publish(draft)
-        return draft is not None
+        return resumed or draft is not None
+
+    # ---- checkpoints
+
+    def _fixed_objects(self) -> dict[str, object]:
+        """What the state refers to and every process makes for itself."""
+        domain = self.curator.domain
+        known = {"calibrator": self.calibrator, "terms": self.promise.terms, "domain": domain}
+        return known | {"grid": self.known.knowledge.grid} | {f"attribute {a.name}": a for a in domain}
+
+    def _state(self) -> dict[str, object]:
+        """All that the purchases so far have come to; what was answered for nothing is deduced again."""
+        return {
+            "knowledge": self.known.knowledge,
+            "policy": self.policy,
+            "paid": self.memory.paid,
+            "requests": self.requests,
+            "asked": self.asked,
+        }
+
+    def _resume(self) -> bool:
+        """Go on from the newest checkpoint, where there is one that can be used."""
+        found = self._checkpoint.load()
+        if found is None:
+            return False
+        self.journal.length, state = found
+        self.policy, self.requests, self.asked = state["policy"], state["requests"], state["asked"]
+        self.memory.paid = state["paid"]
+        self._publish(state["knowledge"])
+        return True

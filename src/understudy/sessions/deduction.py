@@ -57,12 +57,24 @@ class SessionPromise:
         return cls(curator, terms, rows, width)
 
     @property
+    def fixed(self) -> tuple[object, ...]:
+        """All that decides what a session's purchases mean, beside the purchases themselves and the code."""
+        curator = self.curator
+        declared = curator.domain, curator.relation, curator.declaration.unit, curator.ledger.budget
+        return (*declared, self.terms, self.rows, self.width, curator.rows_at_most)
+
+    @property
     def population(self) -> Population:
         """How far shares of rows can be from those of the population behind the table, or why nobody can tell.
 
         It goes by what the ledger holds at this moment.
         """
-        tilting = by_tilting(self.curator, self.terms, self.rows, share_error=self._share_error)
+        return self._population_after(None)
+
+    def _population_after(self, request: str | None) -> Population:
+        """The same after the purchase of a request and all before it; None for what the ledger holds now."""
+        error = self._share_error
+        tilting = by_tilting(self.curator, self.terms, self.rows, share_error=error, request=request)
         return narrower(tilting, self._transfer)
 
     def population_of_shares(self) -> PopulationReach | None:
@@ -85,11 +97,14 @@ class SessionPromise:
         cuts = CutKnowledge(one_refinement=self.curator.declaration.unit is not None)
         return Deduction(self, Knowledge(Grid(self.curator.domain), total, cuts=cuts))
 
-    def certified(self, answer: Answer, most: float) -> Answer:
-        """The answer with its error against the population, where a theorem gives one for at most `most` rows."""
+    def certified(self, answer: Answer, most: float, *, request: str | None = None) -> Answer:
+        """The answer with its error against the population, where a theorem gives one for at most `most` rows.
+
+        With the `request` of the purchase that answered it, the error is the same whenever it is asked for.
+        """
         if most >= UNBOUNDED:
             return answer
-        known = self.population
+        known = self._population_after(request)
         reach = known.of_counts(answer, self.width, most)
         if reach is None:
             return answer

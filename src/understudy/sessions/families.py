@@ -62,8 +62,11 @@ USUAL_WORK = 1 << 24
 WORK = 1 << 30
 """Numbers that a simulation may go through: a class that needs more is not bought."""
 
-RARE = 2e-3
+RARE = 1e-2
 """Below this probability the union bound is the smaller one, and nothing is simulated."""
+
+BLOCK = 1 << 16
+"""Numbers that a simulation goes through at once: they stay near the processor, and no threads are woken."""
 
 DEVIATIONS = 1 << 14
 """Steps into which members' deviations are rounded up for the union bound."""
@@ -253,9 +256,12 @@ class Product:
     def suprema(self, noise: Values) -> Values:
         """The largest |noise| over all members, for draws (along the first axis) of noise on the combinations."""
         last = max(range(len(self.families)), key=lambda i: self.families[i].members)
-        for axis, (family, inverse) in enumerate(zip(self.families, self.inverses, strict=True)):
-            through = inverse if axis == last else family.sets @ inverse
-            noise = np.moveaxis(np.tensordot(noise, through, axes=(axis + 1, 1)), -1, axis + 1)
+        parts = enumerate(zip(self.families, self.inverses, strict=True))
+        steps = [(axis, own if axis == last else family.sets @ own) for axis, (family, own) in parts]
+        for axis, through in sorted(
+            steps, key=lambda step: len(step[1]) / step[1].shape[1]
+        ):  # what grows, last
+            noise = np.moveaxis(np.moveaxis(noise, axis + 1, -1) @ through.T, -1, axis + 1)
         extremes = self.families[last].extreme(np.moveaxis(noise, last + 1, -1))
         return extremes.reshape(len(extremes), -1).max(axis=1)
 
@@ -310,7 +316,7 @@ def _sample(product: Product) -> Values:
     """Simulated suprema over all members."""
     laplace = product.families[0].laplace
     draws = min(max(USUAL_WORK // product.work, DRAWS), MOST_DRAWS)
-    block = max(1, (1 << 22) // product.work)
+    block = max(1, BLOCK // product.work)
     noise = continuous((draws, *(len(matrix) for matrix in product.matrices)), laplace=laplace)
     return np.concatenate([product.suprema(noise[at : at + block]) for at in range(0, draws, block)])
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import combinations
 from math import prod
 from typing import Any, ClassVar
@@ -27,10 +28,12 @@ from understudy.mechanism.matrix.residuals_of_order import (
 from understudy.noise.law import MAX_VARIANCE
 from understudy.privacy.event import Event
 from understudy.privacy.price import Price
-from understudy.query.box import Box, Cells, as_text, from_text
+from understudy.privacy.relation import Relation, Sensitivity
+from understudy.query.box import Box, Cells, Grid, as_text, from_text
 from understudy.query.residuals import assembled, centred, parts_of
 from understudy.sessions.calibrator import Calibrator, digits
 from understudy.sessions.knowledge import Interval, IntervalTable, Knowledge, ReleasedTable
+from understudy.sessions.one_way import OneWay
 from understudy.sessions.purchase import PurchaseRequest, PurchaseResult
 from understudy.theory.normal_law import ndtri
 
@@ -132,18 +135,19 @@ class MarginalsPurchase:
         smaller until it can: band, noise and price are those of the whole weights, whatever was rounded.
         """
         parts = _parts(calibrator, order)
-        paid = {part: _unknown(knowledge, part, calibrator.width) for part in parts.all}
+        histograms = tuple(knowledge.one_ways.items())
+        paid = _all_unknown(knowledge.grid, knowledge.total, histograms, parts, calibrator.width)
         unknown = np.array([int(paid[part].sum()) for part in parts.all])
         if not unknown.any():
             return None
         tail, largest = -float(ndtri(share / unknown.sum() / 2)), float(LARGEST)
         while True:
-            weights = parts.weights(unknown > 0, largest=largest)
+            weights = _weights(parts, (unknown > 0).tobytes(), largest)
             sup = tail * float(parts.spreads(weights)[unknown > 0].max())
             spread = (PART * calibrator.width - _steps(parts, weights)) / sup
             if spread <= 0:
                 return None
-            moved = calibrator.relation.moves(ResidualColumns(parts, weights))
+            moved = _moved(calibrator.relation, parts, weights)
             price = Price("rho", digits(amount_for("rho", moved, spread)))
             noise = float(moved.l2_squared / (2 * price.amount))
             if noise <= MAX_VARIANCE / 2:
@@ -151,7 +155,7 @@ class MarginalsPurchase:
             if max(weights) == 1:
                 return None
             largest *= min((MAX_VARIANCE / 4 / noise) ** 0.5, 0.5)
-        return cls(order, tuple(weights), paid, share, price)
+        return cls(order, weights, paid, share, price)
 
     @classmethod
     def read(cls, calibrator: Calibrator, plan: Mapping[str, Any]) -> MarginalsPurchase:
@@ -217,18 +221,48 @@ def can_buy(calibrator: Calibrator, order: int) -> bool:
 
 def _parts(calibrator: Calibrator, order: int) -> ResidualsOfOrder:
     domain = calibrator.curator.domain
-    return ResidualsOfOrder(domain.shape(domain.names), order)
+    return _parts_of_sizes(domain.shape(domain.names), order)
+
+
+@lru_cache(maxsize=16)
+def _parts_of_sizes(sizes: tuple[int, ...], order: int) -> ResidualsOfOrder:
+    """The same object for the same sizes: what it finds out about them is found once."""
+    return ResidualsOfOrder(sizes, order)
+
+
+@lru_cache(maxsize=64)
+def _weights(parts: ResidualsOfOrder, needed: bytes, largest: float) -> tuple[int, ...]:
+    """`ResidualsOfOrder.weights`, found once: the class is priced again and again before it is bought."""
+    return tuple(parts.weights(np.frombuffer(needed, bool), largest=largest))
+
+
+@lru_cache(maxsize=64)
+def _moved(relation: Relation, parts: ResidualsOfOrder, weights: tuple[int, ...]) -> Sensitivity:
+    return relation.moves(ResidualColumns(parts, weights))
 
 
 def _cells(parts: ResidualsOfOrder, part: Places) -> int:
     return prod(parts.sizes[i] for i in part)
 
 
-def _unknown(knowledge: Knowledge, part: Places, width: int) -> Cells:
-    """The cells of a marginal that histograms do not tell well enough."""
-    domain = knowledge.grid.domain
+@lru_cache(maxsize=4)
+def _all_unknown(
+    grid: Grid,
+    total: Interval,
+    histograms: tuple[tuple[str, OneWay], ...],
+    parts: ResidualsOfOrder,
+    width: int,
+) -> Mapping[Places, Cells]:
+    """For each marginal the cells that the histograms do not tell well enough."""
+    known = Knowledge(grid, total, dict(histograms))
+    return {part: _unknown(known, part, width) for part in parts.all}
+
+
+def _unknown(histograms: Knowledge, part: Places, width: int) -> Cells:
+    """The cells of a marginal that a knowledge of histograms alone does not tell well enough."""
+    domain = histograms.grid.domain
     by = tuple(domain.names[i] for i in part)
-    table = Knowledge(knowledge.grid, knowledge.total, knowledge.one_ways).table(by, Box(domain, {}))
+    table = histograms.table(by, Box(domain, {}))
     return np.asarray(table.high - table.low > 2 * width)
 
 

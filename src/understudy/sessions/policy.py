@@ -294,8 +294,10 @@ class PurchasePolicy:
             plain = bool(marginal.by)
             if self._domain[name].size < 2 or not self._histograms.isdisjoint({(name, False), (name, plain)}):
                 continue
-            histogram = self._histogram(name, plain=plain)
             rent = self._histogram_rents.get((name, plain), 0.0)
+            if rent < HISTOGRAM_COUNTS * self._single_price:
+                continue  # whatever it costs: its price, which takes long to find, is not needed
+            histogram = self._histogram(name, plain=plain)
             if rent < HISTOGRAM_RENT * float(histogram.price.amount) + HISTOGRAM_COUNTS * self._single_price:
                 continue
             cost += float(histogram.price.amount)

@@ -132,15 +132,19 @@ def narrower(tilting: Population, transfer: Population) -> Population:
     return replace(first, check=other.half_width)
 
 
-def by_tilting(curator: Curator, terms: Terms, rows: int, *, share_error: float | None = None) -> Population:
+def by_tilting(
+    curator: Curator, terms: Terms, rows: int, *, share_error: float | None = None, request: str | None = None
+) -> Population:
     """The half-width by Theorem T, for what the ledger holds now, of a table of at least so many rows.
 
-    The session's shares are within `share_error` of the table's, or within alpha where that is None.
+    With the `request` of a purchase it is for what was spent up to that purchase, itself included: whoever chose
+    the question had seen no more. The session's shares are within `share_error` of the table's, or within alpha
+    where that is None.
     """
     if (reason := _outside(curator)) is not None:
         return Population(None, reason)
     try:
-        spent = curator.row_sums.now()
+        spent = curator.row_sums.now() if request is None else curator.row_sums.upto(request)
     except LedgerError:
         return Population(None, "the ledger could not be read: nobody knows what was spent")
     if spent.other:

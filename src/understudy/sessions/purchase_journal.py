@@ -54,7 +54,7 @@ class PurchaseJournal(Journal):
             why = f"the name {self.name!r} belongs to another analyst; take another one for the session"
         elif theirs is None:
             why = f"the name {self.name!r} belongs to a request; take another one for the session"
-        elif theirs == described(self._terms, self._analyst):
+        elif theirs == described(self._terms, self.analyst):
             why = f"session {self.name!r} was opened on another version of the table; take a new name"
         else:
             why = f"session {self.name!r} has {theirs}; ask with the same terms, or take a new name"

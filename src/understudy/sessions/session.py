@@ -322,7 +322,7 @@ class Session:
         self.curator.check_readable([marginal])
         if request is None and (repeated := self._repeated(marginal)) is not None:
             self._payer(analyst)
-            self._asked += 1
+            self._count(1)
             return repeated
         asking = self._asking(analyst, request, [marginal])
         return self._answers([marginal], asking, uncertified=uncertified)[0]
@@ -396,10 +396,13 @@ class Session:
             if kept is not answers[place]:  # another thread's, who may have paid for it
                 answers[place] = replace(kept, source=answers[place].source, cost=nothing)
             self._buyer.serve(marginal)
-        self._asked += len(
-            answers
-        )  # other threads may count at the same time: it is about right, which is enough
+        self._count(len(answers))
         return answers
+
+    def _count(self, questions: int) -> None:
+        """Count questions; other threads may do so at the same time: it is about right, which is enough."""
+        self._asked += questions
+        self._buyer.asked += questions
 
     def _repeated(self, marginal: Marginal) -> Answer | None:
         """The answer that was given to a question before, if it is remembered."""
@@ -413,14 +416,14 @@ class Session:
 
         By what was known in `seen` there is no answer for nothing: it is not looked for there again.
         """
-        self._asked += 1
+        self._count(1)
         asking.charged = self._buyer.nothing
         repeated = self._repeated(marginal)
         if repeated is not None:
             return repeated
         answer = None if self._known is seen else self._buyer.deduced(marginal, asking.charged)
         if answer is None and buy:
-            answer = self._buyer.bought(marginal, asking, asked=self._asked)
+            answer = self._buyer.bought(marginal, asking, asked=self._buyer.asked)
         if answer is not None:
             return answer
         if not uncertified:
@@ -440,7 +443,7 @@ class Session:
 
     def _needed(self, marginals: Sequence[Marginal], analyst: str) -> list[Purchase]:
         """All purchases that questions may need if this analyst asks them now, one after the other."""
-        return self._buyer.needed(marginals, analyst, asked=self._asked + 1)
+        return self._buyer.needed(marginals, analyst, asked=self._buyer.asked + 1)
 
     def _uncertified(self, marginal: Marginal, charged: Cost) -> Answer:
         """An answer by the stand-in, which is fitted again after each purchase, from where it was."""

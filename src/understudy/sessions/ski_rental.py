@@ -279,7 +279,7 @@ class SkiRental:
                 if self._varied(by, asked_for)
                 else 0.0
             )
-            if not at_once and worth <= self._least(by, kinds):
+            if not at_once and (worth <= 0 or worth <= self._least(by, kinds)):
                 continue
             likely = max(MEMBERS * sum(box.domain.shape(by)), 0.0 if place else rate * ahead)
             part = coarse(left * min(0.5, likely / (ahead + 1)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
+from math import hypot, pi, sqrt
 from typing import Any
 
 from understudy.noise.cosine import rounded_cosine
@@ -21,6 +22,7 @@ from understudy.validity.modes import (
     admitted,
     filtered,
     on_grid,
+    sampling_deviation,
     spent,
     width_of,
 )
@@ -51,6 +53,11 @@ class Bounded:
     def r(self) -> float:
         """The largest noise there can be, as a score."""
         return self._best.r
+
+    @property
+    def deviation(self) -> float:
+        """The standard deviation of a score: of cos² noise, r·sqrt(1/3 - 2/π²), and of the sample."""
+        return hypot(self.r * sqrt(1 / 3 - 2 / pi**2), sampling_deviation(self.rows))
 
     @property
     def certificate(self) -> Certificate:

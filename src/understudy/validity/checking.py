@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from math import ceil, floor, sqrt
+from math import ceil, erfc, floor, hypot, sqrt
 from typing import Any
 
 from understudy.errors import HandleClosedError
@@ -18,7 +18,15 @@ from understudy.noise.samplers import NoiseSource
 from understudy.theory.capacity import rows_needed
 from understudy.theory.guess_and_check import gnc_dev, gnc_failures_width, gnc_width, step_grid
 from understudy.validity.certificate import VACUOUS, Certificate
-from understudy.validity.modes import USEFUL, Heard, ModeCard, Said, SealedLook, needed_guess
+from understudy.validity.modes import (
+    USEFUL,
+    Heard,
+    ModeCard,
+    Said,
+    SealedLook,
+    needed_guess,
+    sampling_deviation,
+)
 from understudy.validity.transfer import guess_and_check, realised
 
 
@@ -38,6 +46,11 @@ class _SlackAndGrid(ABC):
     @property
     def grid(self) -> int:
         return ceil(1 / (2 * self.eta))
+
+    @property
+    def deviation(self) -> float:
+        """The standard deviation of a guess that is right, from as many rows as are sealed."""
+        return sampling_deviation(self.rows)
 
     @property
     def certificate(self) -> Certificate:
@@ -120,7 +133,9 @@ class Realised(_SlackAndGrid):
     """GuessAndCheck that counts the guesses that turn out wrong, instead of fixing how many may.
 
     η is `slack`, or the best for `expected` wrong guesses; any number is certified. An answer's width is that of
-    the wrong guesses before it, known when it is given; the mode refuses before that says nothing.
+    the wrong guesses before it, known when it is given; the mode refuses before that says nothing. A score without
+    a guess is measured, and counts as one whose guess was wrong: in the tree of all that can be asked it takes the
+    branch of a rejection, whatever the rows say.
 
     Certificate  Weight 2^-(f+1) on f failures: `theory.guess_and_check.gnc_failures_width`.
     """
@@ -151,7 +166,6 @@ class Realised(_SlackAndGrid):
 
     def say(self, look: SealedLook, heard: Heard, *, noise: NoiseSource) -> dict[str, Any]:
         del noise
-        guess = needed_guess(look)
         width = _realised_width(self.rows, self.queries, heard.failures, self.eta, self.beta)
         if width >= VACUOUS:
             rows = rows_needed(self._after(heard.failures), USEFUL)
@@ -159,9 +173,19 @@ class Realised(_SlackAndGrid):
                 f"{heard.failures} guesses were wrong: the next answer's certificate would say nothing "
                 f"(half-width {width:.3f}, wider than the whole range); {rows:,} rows would certify {USEFUL:g}"
             )
-        if abs(look.mean - guess) <= self.eta:
-            return {"accepted": True, "value": guess}
+        if look.guess is not None:
+            guess = needed_guess(look)
+            if abs(look.mean - guess) <= self.eta:
+                return {"accepted": True, "value": guess}
         return {"accepted": False, "value": _nearest(look.mean, self.grid)}
+
+    def forecast_rejections(self, guess_rows: int) -> float:
+        """How many of all guesses will be wrong by chance, if each is a mean over so many rows of its own.
+
+        By the normal law, with the largest standard deviation that the difference of two such means can have.
+        """
+        deviation = hypot(sampling_deviation(self.rows), sampling_deviation(guess_rows))
+        return self.queries * erfc(self.eta / deviation / sqrt(2))
 
     def _after(self, failures: int) -> Any:
         """The width as a function of rows, at the best η for the failures that happened."""

@@ -7,7 +7,9 @@ from dataclasses import replace
 import numpy as np
 
 from understudy.errors import ParameterError
-from understudy.validity.choice import auc_mode_of, mode_of
+from understudy.validity.checking import Realised
+from understudy.validity.choice import auc_mode_of, mode_of, usual_rejections
+from understudy.validity.first_score import FirstScoreDecides
 from understudy.validity.metric import Area, Metric
 from understudy.validity.modes import HoldoutMode, ModeTerms
 from understudy.validity.sealed import SealedRows
@@ -20,10 +22,13 @@ def chosen_mode(
     terms: ModeTerms,
     *,
     earlier: bool = False,
+    deciding: bool = True,
 ) -> HoldoutMode:
     """The wanted mode, by its name or as it is, for `terms.queries` scores by this metric.
 
-    With `earlier`, what a name stood for before Theorem T: a file that was opened so goes on so.
+    "auto" leaves it to the first score whether guesses are checked, where estimators can be scored and nothing
+    (`rejections`) says that guesses will come. With `earlier`, what a name stood for before Theorem T, and without
+    `deciding`, what "auto" did before first scores decided: a file that was opened so goes on so.
 
     A score of several means is so many queries, and all of them are certified together. Raises a `ParameterError`
     for a mode that was made for something else, or that cannot tell scores by this metric.
@@ -35,9 +40,13 @@ def chosen_mode(
     if isinstance(wanted, str):
         mode = _by_name(wanted, meant, earlier=earlier)
         if wanted == "auto" and mode.about_best and each + besides > 1:
-            mode = _by_name(
-                "gaussian", meant, earlier=earlier
-            )  # the ladder is taken where all else is vacuous: then that is said
+            # the ladder is taken where all else is vacuous: then that is said
+            mode = _by_name("gaussian", meant, earlier=earlier)
+        undecided = deciding and not earlier and sealed.features is not None and terms.rejections is None
+        if wanted == "auto" and undecided:
+            guessed = _by_name(wanted, replace(meant, rejections=usual_rejections(meant.queries)))
+            if isinstance(guessed, Realised):
+                return FirstScoreDecides(guessed, mode)
     else:
         mode = wanted
         if (mode.queries, mode.beta, mode.rows <= meant.rows) != (meant.queries, meant.beta, True):

@@ -38,6 +38,7 @@ from understudy.rational import Number, probability
 from understudy.validity.auc import about_pairs
 from understudy.validity.certificate import VACUOUS, Certificate
 from understudy.validity.chosen import chosen_mode
+from understudy.validity.first_score import FirstScoreDecides
 from understudy.validity.frozen import predict_frozen
 from understudy.validity.ladder import FreeLadder
 from understudy.validity.lattice import grid
@@ -69,10 +70,12 @@ class Holdout:
     metric      how predictions are scored: a name, or one of `us.metrics` with its public parameters. Accuracy by
                 default where y is labels; a continuous y needs a metric of its own (`metrics.metric_for`). One
                 that is made of several means, such as r2, has the certificate of so many more queries.
-    mode        one of `choice.MODES`; "auto" takes the narrowest certificate, with guesses only where
-                `rejections` says how many of them may be wrong. `theorem` names the certificate of "gaussian":
-                "tilting", Theorem T, unless another is named. A file that was opened under an earlier choice of
-                either goes on with the mode and the certificate that it was opened under.
+    mode        one of `choice.MODES`; "auto" forecasts from rows, queries and beta how wide certificates will be
+                and what a search loses by the noise of its scores, and takes the least of both (`choice`). Guesses
+                are checked where they come: where `rejections` says how many may be wrong, or where the first
+                score brings one, as scikit-learn's searches do (`first_score`). `theorem` names the
+                certificate of "gaussian": "tilting", Theorem T, unless another is named. A file that was opened
+                under an earlier choice of either goes on with the mode and the certificate of that time.
     rejections  how many guesses may be wrong, or are expected to be, for the modes that check guesses.
     slack       how far a right guess may be from the sealed rows' score; by default 3/sqrt(n), for guesses from
                 as many rows. Fewer rows to guess from need more.
@@ -129,21 +132,25 @@ class Holdout:
         self._noise: NoiseSource = SystemNoise() if noise is None else noise
         self.rows = self._sealed.persons
         terms = ModeTerms(self.rows, self.queries, float(probability(beta)), rejections, theorem, slack)
-        self.mode = chosen_mode(self._sealed, self.metric, mode, terms)
+        self._mode = chosen_mode(self._sealed, self.metric, mode, terms)
         kept = _kept_terms(path, name)
-        if kept is not None and kept not in map(short_question, self._texts(self.mode)):
-            earlier = chosen_mode(self._sealed, self.metric, mode, terms, earlier=True)
-            if kept in map(short_question, self._texts(earlier)):
-                self.mode = earlier
-        if isinstance(self.mode, FreeLadder):
+        if kept is not None and kept not in map(short_question, self._texts(self._mode)):
+            for former in ({"deciding": False}, {"earlier": True}):
+                found = chosen_mode(self._sealed, self.metric, mode, terms, **former)
+                if kept in map(short_question, self._texts(found)):
+                    self._mode = found
+                    break
+        self._tolerance = tolerance
+        if isinstance(self._mode, FreeLadder):
             if path is not None:
                 raise ParameterError(
                     "the parameter-free ladder remembers rows, and keeps no file of them: use the mode ladder, or "
                     "leave `path` out"
                 )
         else:
-            check_worth(self.mode, tolerance)
-        self._steps = grid(self.mode.rows)
+            opened = self._mode
+            check_worth(opened.narrower if isinstance(opened, FirstScoreDecides) else opened, tolerance)
+        self._steps = grid(self._mode.rows)
         """Steps between 0 and 1 for the value of one row, or person."""
         self._each, self._besides = self.metric.asked
         self._lock = AskingLock("holdout")
@@ -161,7 +168,7 @@ class Holdout:
 
         Version 0.1 named the metric without its parameters: a file that was begun so goes on so.
         """
-        former, now = self._texts(self.mode)
+        former, now = self._texts(self._mode)
         begun = self._ledger.find(name)
         return former if begun is not None and begun.question == short_question(former) else now
 
@@ -169,6 +176,14 @@ class Holdout:
         """The promise of a mode as version 0.1 wrote it, and as it is written now."""
         start = f"holdout of {self.rows} rows #{self._sealed.digest} by"
         return f"{start} {self.metric.name}: {mode.text}", f"{start} {self.metric.text}: {mode.text}"
+
+    @property
+    def mode(self) -> HoldoutMode:
+        """How scores are told. Under "auto" a `FirstScoreDecides`, where the first score has still to decide."""
+        if isinstance(self._mode, FirstScoreDecides):
+            with self._lock:  # another process may have been told the first score
+                self._catch_up()
+        return self._mode
 
     # ---- scoring
 
@@ -195,7 +210,7 @@ class Holdout:
         predicted = self.metric.predictions(estimator, self._sealed.features)
         guess = None if y is None else self._guess(estimator, X, y)
         looks = self._looks(predicted, getattr(estimator, "classes_", None), guess)
-        return self._tell(looks, {"way": Way.IN_PROCESS}, wanted)
+        return self._tell(looks, {"way": Way.IN_PROCESS}, wanted, _length(y))
 
     def score_frozen(
         self,
@@ -237,7 +252,7 @@ class Holdout:
         except (ParameterError, ValueError, TypeError, IndexError):
             looks = None
         wrong = self._sealed.all_wrong(self.metric, steps=self._steps, guess=guess)
-        return self._tell(wrong if looks is None else looks, how, wanted)
+        return self._tell(wrong if looks is None else looks, how, wanted, _length(y))
 
     def score_predictions(
         self, predicted: Any, *, guess: Guess | None = None, label: str = "", scale: float | None = None
@@ -384,7 +399,13 @@ class Holdout:
                 means = self._each + (0 if self._memory.once else self._besides)
                 noise.admit(self._memory.heard.units, scale, means)
 
-    def _tell(self, looks: Sequence[SealedLook], how: dict[str, Any], scale: float | None = None) -> Score:
+    def _tell(
+        self,
+        looks: Sequence[SealedLook],
+        how: dict[str, Any],
+        scale: float | None = None,
+        guess_rows: int | None = None,
+    ) -> Score:
         """Say what the mode says of all looks of a score; `how` it was asked for is kept with the answer."""
         self._check_scale(scale)
         looks = [replace(look, scale=scale) for look in looks]
@@ -401,17 +422,30 @@ class Holdout:
                 # What is drawn counts once it is kept: where another process spoke first, or the journal cannot be
                 # written, nothing was said, and the noisy threshold that the journal holds stays the one.
                 drawn = self._memory.copy()
+                mode, decided = self._mode_for(looks[0], guess_rows)
                 if len(looks) == 1:
-                    step = self.mode.say(looks[0], drawn.heard, noise=self._noise) | kept
+                    step = mode.say(looks[0], drawn.heard, noise=self._noise) | kept | decided
                 else:
                     parts, first = looks[: self._each], looks[self._each :]
-                    step = say_all(self.mode, parts, first, drawn, noise=self._noise) | kept
-                secret = {} if isinstance(self.mode, FreeLadder) else drawn.heard.secret
+                    step = say_all(mode, parts, first, drawn, noise=self._noise) | kept | decided
+                secret = {} if isinstance(self._mode, FreeLadder) else drawn.heard.secret
                 if self._journal.add(f"score {told + 1}", step, hidden=json.dumps(secret).encode()):
+                    self._mode = mode
                     self._memory.heard.secret = drawn.heard.secret
                     self._asked_by(step)
-                    said = read_all(self.mode, self.metric, step, self._memory)
+                    said = read_all(self._mode, self.metric, step, self._memory)
                     return self._scored(said, self._memory, self._ways)
+
+    def _mode_for(self, look: SealedLook, guess_rows: int | None) -> tuple[HoldoutMode, dict[str, str]]:
+        """The mode of the next score, and what its step says of it: the first one decides where that is open.
+
+        Raises a `RefusedError` where the mode that it would take is wider than the tolerance.
+        """
+        if not isinstance(self._mode, FirstScoreDecides):
+            return self._mode, {}
+        taken = self._mode.settled(look, guess_rows)
+        check_worth(taken, self._tolerance)
+        return taken, {"mode": taken.name}
 
     def _scored(self, said: JournaledScore, memory: Memory, ways: set[str]) -> Score:
         left = self.queries - self._scores(memory)
@@ -425,9 +459,11 @@ class Holdout:
     def _catch_up(self) -> None:
         before = self._journal.length
         for step in self._journal.later():
+            if isinstance(self._mode, FirstScoreDecides):
+                self._mode = self._mode.told(step)
             self._asked_by(step)
             try:
-                read_all(self.mode, self.metric, step, self._memory)
+                read_all(self._mode, self.metric, step, self._memory)
             except HandleClosedError:  # it halted there, and says so to whoever asks next
                 continue
         if self._journal.length > before:
@@ -496,6 +532,11 @@ def _reopened(kind: type[Holdout], token: str, made_of: dict[str, Any]) -> Holdo
         _LIVE[token] = found
         _KEPT.append(found)
     return found
+
+
+def _length(y: Any) -> int | None:
+    """How many rows a guess comes from; None where there is none."""
+    return None if y is None else len(y)
 
 
 def _way(step: dict[str, Any]) -> str:

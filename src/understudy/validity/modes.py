@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
+from math import hypot, sqrt
 from typing import Any, Protocol
 
 import numpy as np
@@ -89,6 +90,11 @@ class Said:
     source: str
 
 
+def sampling_deviation(rows: int) -> float:
+    """1/(2·sqrt(n)): the largest standard deviation that a mean of n independent numbers in [0, 1] can have."""
+    return 1 / (2 * sqrt(rows))
+
+
 class HoldoutMode(Protocol):
     """A mechanism with its certificate."""
 
@@ -134,6 +140,15 @@ class HoldoutMode(Protocol):
         ...
 
 
+class SearchedMode(HoldoutMode, Protocol):
+    """A mode whose scores tell candidates apart, so that `auto` can forecast what a search finds by them."""
+
+    @property
+    def deviation(self) -> float:
+        """The standard deviation of a told score around the population's, or of the guess that is told for it."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class ModeTerms:
     """What a mode is built of: rows, scores and a failure probability; the rest matters to some modes only.
@@ -159,9 +174,9 @@ class ModeTerms:
 class ModeCard:
     """A mode as the holdout, its boards and the audit know it; `choice.MODE_CARDS` lists the cards.
 
-    `planned` names the planner's entry by which `auto` compares the mode, if it may choose it. One that
-    `takes_guesses` cannot do without a guess for each score. `for_pairs` says that it certifies the area under the
-    curve too, as a mean of min(p, q) rows; `certified` that it promises anything.
+    `planned` names the planner's entry by which `auto` compares the mode, if it may choose it; the mode is then a
+    `SearchedMode`. One that `takes_guesses` is for scores that come with guesses. `for_pairs` says that it
+    certifies the area under the curve too, as a mean of min(p, q) rows; `certified` that it promises anything.
     """
 
     name: str
@@ -199,6 +214,10 @@ class Gaussian:
     @cached_property
     def sigma(self) -> float:
         return best_sigma(self.rows, self.queries, self.beta, self.theorem)
+
+    @property
+    def deviation(self) -> float:
+        return hypot(self.sigma, sampling_deviation(self.rows))
 
     @property
     def certificate(self) -> Certificate:

@@ -73,10 +73,12 @@ def fingerprinting(game: Game, rounds: int, draw: Draw, *, times: int = 10, leve
     try:
         for j in range(1, rounds + 1):
             bias = np.sin(draw.uniform(0.1, np.pi / 2 - 0.1)) ** 2
-            bits = (draw.random(size) < bias) & ~accused
+            bits = (draw.random(size, dtype=np.float32) < bias) & ~accused
             answer = game.ask(float(bits[members].mean()), float(bits.mean()), float(bits.mean()))
-            up = np.where(bits, sqrt((1 - bias) / bias), -sqrt(bias / (1 - bias)))
-            score += np.where(accused, 0.0, (2 * answer - 1) * up)
+            # an identity that was accused stays so: what its score does from then on is of no account
+            down = -sqrt(bias / (1 - bias))
+            score += (2 * answer - 1) * down
+            score[bits] += (2 * answer - 1) * (sqrt((1 - bias) / bias) - down)
             if j >= 100:
                 accused |= score > level * sqrt(j)
             # the referee ends it; an error before anyone is traced is the chance of few rows

@@ -17,7 +17,7 @@ Accuracy    A cell of C has the variance Σ_A Π_A (1 - 1/d)·Π_{C-A} 1/d² · 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
@@ -55,6 +55,23 @@ LARGEST = 1 << 20
 """The largest weight of a combination."""
 
 
+@dataclass(frozen=True, eq=False)
+class PartSums:
+    """A square matrix over the parts with few entries, by its rows, columns and values; no threads multiply it."""
+
+    rows: Whole
+    columns: Whole
+    values: Values
+    size: int
+
+    def __matmul__(self, vector: Values) -> Values:
+        return np.bincount(self.rows, self.values * vector[self.columns], minlength=self.size)
+
+    @property
+    def transposed(self) -> PartSums:
+        return PartSums(self.columns, self.rows, self.values, self.size)
+
+
 @dataclass(frozen=True)
 class ResidualsOfOrder:
     """All sets of up to `order` attributes of the given sizes."""
@@ -84,15 +101,20 @@ class ResidualsOfOrder:
         return {part: i for i, part in enumerate(self.all)}
 
     @cached_property
-    def reach(self) -> Values:
+    def reach(self) -> PartSums:
         """Row C, column A: the variance of a cell of C for residuals of A with variance 1."""
-        found = np.zeros((len(self.all), len(self.all)))
-        for row, clique in enumerate(self.all):
-            for part in parts_of(clique)[1:]:
-                inner = prod(1 - 1 / self.sizes[i] for i in part)
-                outer = prod(1 / self.sizes[i] ** 2 for i in clique if i not in part)
-                found[row, self.place[part]] = inner * outer
-        return found
+        agree = [1 - 1 / size for size in self.sizes]
+        return self._within(
+            lambda clique, part: (
+                prod(agree[i] for i in part) * prod(1 / self.sizes[i] ** 2 for i in clique if i not in part)
+            )
+        )
+
+    def _within(self, value: Callable[[Places, Places], float]) -> PartSums:
+        """A matrix with the given values of each set (its row) and each of its parts (its column)."""
+        found = [(i, self.place[p], value(c, p)) for i, c in enumerate(self.all) for p in parts_of(c)[1:]]
+        rows, columns, values = (np.array(each) for each in zip(*found, strict=True))
+        return PartSums(rows, columns, values.astype(np.float64), len(self.all))
 
     @cached_property
     def differing(self) -> NDArray[np.bool_]:
@@ -126,36 +148,85 @@ class ResidualsOfOrder:
         return (np.bincount(like, values) / np.bincount(like))[like]
 
     @cached_property
-    def moved(self) -> NDArray[np.float32]:
-        """Row A, a column for each set T of differing attributes: how far R_A moves, squared."""
-        differs = self.differing
-        agree = 1 - 1 / np.array(self.sizes, np.float64)
-        factor = np.where(differs, agree - 1, agree)
+    def _agree(self) -> Values:
+        return 1 - 1 / np.array(self.sizes, np.float64)
+
+    @cached_property
+    def _listed(self) -> Values:
+        """Row A, a column for each listed set T of differing attributes: how far R_A moves, squared."""
+        factor = np.where(self.differing, self._agree - 1, self._agree)
+        parts = [list(part) for part in self.all]
         return np.array(
-            [2 * (prod(agree[list(part)]) - factor[:, list(part)].prod(axis=1)) for part in self.all],
-            np.float32,
+            [2 * (prod(self._agree[part]) - factor[:, part].prod(axis=1)) for part in parts], np.float64
         )
+
+    @cached_property
+    def _expanded(self) -> PartSums:
+        """Row A, column B: the coefficient of Π_B t in how far R_A moves, where t is 1 for what differs, else 0.
+
+        R_A moves by 2(Π_A a - Π_A (a - t)) with a = 1 - 1/d, a sum over the parts B of A.
+        """
+        agree = [1 - 1 / size for size in self.sizes]
+        return self._within(
+            lambda whole, part: (-1.0) ** (len(part) + 1) * 2 * prod(agree[i] for i in whole if i not in part)
+        )
+
+    @cached_property
+    def _codes(self) -> Whole:
+        """The number of each part among all sets of attributes: the sum of 2^i over its attributes i."""
+        return np.array([sum(1 << i for i in part) for part in self.all], np.int64)
+
+    def _sets(self) -> Values:
+        """Zeros, one for every set of attributes, in the order of their numbers."""
+        return np.zeros(1 << len(self.sizes))
+
+    def moves(self, scales: Values) -> Values:
+        """For each set T that is looked at how far all residuals together move, squared: Σ_A scale_A·|ΔR_A|².
+
+        Where every T is looked at, |ΔR_A|² is expanded into the parts of A, and the sums over the parts of all T
+        are found attribute by attribute (Yates): a table of all A and T would have millions of numbers.
+        """
+        if self.is_even:
+            return scales @ self._listed
+        table = self._sets()
+        table[self._codes] = self._expanded.transposed @ scales
+        for i in range(len(self.sizes)):
+            halves = table.reshape(-1, 2, 1 << i)
+            halves[:, 1] += halves[:, 0]
+        return table[1:]
+
+    def pulled(self, likely: Values) -> Values:
+        """For each residual how far it moves, squared, on average over the sets T with these probabilities."""
+        if self.is_even:
+            return self._listed @ likely
+        table = self._sets()
+        table[1:] = likely
+        for i in range(len(self.sizes)):
+            halves = table.reshape(-1, 2, 1 << i)
+            halves[:, 0] += halves[:, 1]
+        return self._expanded @ table[self._codes]
 
     def precisions(self, needed: NDArray[np.bool_]) -> Values:
         """For each part its precision: all cells of the needed marginals have variance at most 1, cheaply."""
         needed = self._evened(needed.astype(np.float64)) > 0
         weight = needed / needed.sum()
-        pull = self._evened(self.moved.mean(axis=1).astype(np.float64))
+        sets = len(self.differing)
+        pull = self._evened(self.pulled(np.full(sets, 1 / sets)))
         best, found = np.inf, np.zeros(len(self.all))
         for _ in range(ROUNDS):
-            asked = weight @ self.reach
+            asked = self.reach.transposed @ weight
             used = asked > 1e-13
             precision = np.where(used, np.sqrt(np.maximum(asked, 1e-14) / pull), 0.0)
             variance = self.reach @ np.where(used, 1 / np.maximum(precision, 1e-30), 0.0)
             variance[~needed] = 0.0
             precision = precision * variance.max()
-            losses = precision.astype(np.float32) @ self.moved
+            losses = self.moves(precision)
             if losses.max() < best:
                 best, found = float(losses.max()), precision
             weight = weight * np.sqrt(variance / variance.max())
             weight = weight / weight.sum()
             hard = (losses / losses.max()) ** 30
-            pull = 0.7 * pull + 0.3 * self._evened(self.moved @ (hard / hard.sum()))
+            pull = 0.7 * pull + 0.3 * self._evened(self.pulled(hard / hard.sum()))
         return self._evened(found)
 
     def weights(self, needed: NDArray[np.bool_], *, largest: float = LARGEST) -> list[int]:
@@ -175,16 +246,26 @@ class ResidualsOfOrder:
 
         Raises a `ValueError` where weights differ that have to be the same.
         """
-        if self.is_even and len(set(zip(self._likeness, weights, strict=True))) != self._likeness.max() + 1:
+        if self.is_even and not self._are_alike(weights):
             raise ValueError("sets of attributes of the same sizes need the same weight")
         scales = np.array(
             [(w * prod(self.sizes[i] for i in part)) ** 2 for w, part in zip(weights, self.all, strict=True)],
             np.float64,
         )
-        losses = scales @ self.moved.astype(np.float64)
+        losses = self.moves(scales)
         # The float sums are good to 10 digits; every set that might be the largest is looked at exactly.
-        near = np.flatnonzero(losses >= losses.max() * (1 - 1e-5))
-        return max(self._exact_loss(weights, self.differing[row].tolist()) for row in near)
+        near = self.differing[losses >= losses.max() * (1 - 1e-5)]
+        if self._are_alike(weights):  # then sets with as many attributes of each size are equally far
+            sizes = np.array(self.sizes)
+            numbers = np.stack(
+                [near[:, sizes == size].sum(axis=1) for size in sorted(set(self.sizes))], axis=1
+            )
+            near = near[np.unique(numbers, axis=0, return_index=True)[1]]
+        return max(self._exact_loss(weights, differing) for differing in near.tolist())
+
+    def _are_alike(self, weights: Sequence[int]) -> bool:
+        """Whether sets of attributes of the same sizes have the same weight."""
+        return len(set(zip(self._likeness.tolist(), weights, strict=True))) == self._likeness.max() + 1
 
     def _exact_loss(self, weights: Sequence[int], differing: Sequence[bool]) -> int:
         total = 0

@@ -1,0 +1,158 @@
+"""What a session knew after some of its purchases, kept in the ledger so that nobody has to work it out again.
+
+What a session knows follows from its journal and from what was released under each purchase: who goes on with it
+reads one purchase after the other, a few milliseconds each. A checkpoint is the outcome of that for the first
+purchases, which leaves only the later ones to be read.
+
+Promise     A session that goes on from a checkpoint knows what one knows that has read every purchase.
+Why         A checkpoint is used only if it was written for this session, as far as the journal's own step says, by
+            the same code, under the same declaration, terms and budget; what it holds is what `state_codec` gives
+            back bit by bit. In any other case it is not used, and every purchase is read.
+Tampering   The checkpoint is the hidden state of a journal of the ledger. The entry that keeps it commits to its
+            bytes, and is bound by the ledger's chain of hashes as the purchases are: bytes that were changed are
+            not used, and `understudy ledger verify` names them.
+Loss        It is written after a purchase was made and kept, in a transaction of its own. A process that dies
+            before or while it is written leaves the checkpoint before it, or none.
+Privacy     All of it was released, or follows from public values and from what was released. It costs nothing.
+Cost        It is written whenever the purchases since the last one are `EACH` or a `PART` of all: a session of n
+            purchases writes O(PART·n) of them, about as long as it takes to buy a few counts.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import zlib
+from collections.abc import Mapping
+from functools import lru_cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import understudy
+from understudy.errors import LedgerError, ParameterError, RefusedError
+from understudy.ledger.interface import SEPARATOR, Ledger
+from understudy.ledger.journal import Journal
+from understudy.sessions.purchase_journal import PurchaseJournal
+from understudy.sessions.state_codec import Unreadable, Unwritable, read, written
+
+EACH = 32
+"""Purchases since the last checkpoint from which on there may be another."""
+
+PART = 16
+"""There is another one when the purchases since the last are this part of all."""
+
+MOST_BYTES = 1 << 28
+"""A larger state is neither written nor read."""
+
+ROOMS = (
+    "answer", "curator", "domain", "ledger", "mechanism", "noise", "privacy", "query", "sessions", "theory",
+)  # fmt: skip
+"""Where the code is that decides what a session knows."""
+
+
+@lru_cache(maxsize=1)
+def code_version() -> str:
+    """A digest of all code by which a session makes knowledge of what was released.
+
+    Other code may find other intervals or prices from the same numbers, so that its checkpoints are not used.
+    """
+    found = sha256(f"{understudy.__version__} {sys.version_info[:2]} {np.__version__}".encode())
+    root = Path(understudy.__file__).parent
+    for room in ROOMS:
+        for path in sorted((root / room).rglob("*.py")):
+            found.update(f"\n{path.relative_to(root).as_posix()}\n".encode() + path.read_bytes())
+    return found.hexdigest()
+
+
+class SessionCheckpoint:
+    """The newest checkpoint of one session: read when the session is opened, written by who buys in it.
+
+    Promise and reason are those of the module. `bound` is whatever the state depends on beside the journal and
+    the code; `known` are the objects that the state refers to and every process has of its own.
+    """
+
+    def __init__(
+        self, ledger: Ledger, purchases: PurchaseJournal, *, bound: Any, known: Mapping[str, Any]
+    ) -> None:
+        self._ledger = ledger
+        self._purchases = purchases
+        self._bound = bound
+        self._known = known
+        self._kept = Journal(
+            ledger,
+            f"checkpoints of the session {purchases.name!r}",
+            name=f"{purchases.name}{SEPARATOR}checkpoint",
+            analyst=purchases.analyst,
+            lazily=True,
+        )
+        self._at = 0
+
+    def load(self) -> tuple[int, Any] | None:
+        """The number of purchases that the newest checkpoint stands for, and the state after them.
+
+        None where there is none that can be used.
+        """
+        try:
+            latest = self._kept.latest()
+            if latest is None or not latest.step:
+                return None
+            line, _, packed = latest.state.partition(b"\n")
+            number = json.loads(line)["purchases"]
+            if type(number) is not int or line != self._headline(number):
+                return None
+            unpacked = zlib.decompressobj()
+            state = read(unpacked.decompress(packed, MOST_BYTES), self._known)
+        except (LedgerError, Unreadable, Unwritable, ValueError, KeyError, TypeError, zlib.error):
+            return None  # of other code, or changed: it is a cache, and the purchases are there
+        self._at = number
+        return number, state
+
+    @property
+    def is_due(self) -> bool:
+        """Whether enough was bought since the last checkpoint for another one; never in a ledger in memory."""
+        later = self._purchases.length - self._at
+        return later >= max(EACH, self._purchases.length // PART) and self._ledger.is_begun
+
+    def keep(self, state: Any) -> None:
+        """Keep the state after the purchases that the journal has read or added, in place of the one before.
+
+        Where that cannot be, nothing is kept: another process was quicker, the name is too long for another one
+        beside it, or the state holds what cannot be written.
+        """
+        number = self._at = self._purchases.length
+        try:
+            line, whole = self._headline(number), written(state, self._known)
+            if line is None or len(whole) > MOST_BYTES:
+                return
+            self._follow()
+            self._kept.add(
+                f"session checkpoint after {number} purchases",
+                {"purchases": number, "state": sha256(whole).hexdigest()},
+                hidden=line + b"\n" + zlib.compress(whole, 1),
+            )
+        except (LedgerError, RefusedError, ParameterError, Unwritable):
+            return
+
+    def _follow(self) -> None:
+        """Know the checkpoints so far, so that the next one can be added; one that was changed counts too."""
+        try:
+            self._kept.latest()
+        except LedgerError:
+            self._kept.length = len(self._kept.all())
+
+    def _headline(self, number: int) -> bytes | None:
+        """What a checkpoint after so many purchases begins with; None where the journal has fewer."""
+        last = self._purchases.text_of(number)
+        if last is None:
+            return None
+        bound = sha256(written(self._bound, {})).hexdigest()
+        plain = {
+            "purchases": number,
+            "last": sha256(last).hexdigest(),
+            "bound": bound,
+            "code": code_version(),
+        }
+        return json.dumps(plain, sort_keys=True).encode()

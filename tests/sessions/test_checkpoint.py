@@ -1,0 +1,211 @@
+"""Checkpoints of sessions: who goes on from one knows what is known without; one that was changed is not used."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from sqlalchemy import create_engine, update
+from sqlalchemy.engine import URL
+
+from session_table import DOMAIN, TABLE, random_question
+from session_worker import ledger_at, opened
+from understudy.ledger.export import verify
+from understudy.ledger.schema import KEPT
+from understudy.noise.samplers import SeededNoise
+from understudy.query.marginal import Marginal
+from understudy.sessions import checkpoint
+from understudy.sessions.buyer import Buyer
+from understudy.sessions.state_codec import written
+
+DURING = 14
+"""Questions before the session stops."""
+
+
+@pytest.fixture(autouse=True)
+def _often(monkeypatch):
+    monkeypatch.setattr(checkpoint, "EACH", 3)
+    monkeypatch.setattr("understudy.sessions.ski_rental.SMALL", 0)
+
+
+@pytest.fixture
+def path(tmp_path):
+    pq.write_table(TABLE, tmp_path / "table.parquet")
+    return tmp_path / "ledger.db"
+
+
+def asked(seed, count):
+    generator = np.random.default_rng(seed)
+    by = [Marginal(DOMAIN, (name,)) for name in ("sex", "town")]
+    return [*by, *(random_question(generator) for _ in range(count - 2))]
+
+
+def lived(path, *, seed=3, questions=DURING):
+    """A session that was asked something, and its answers."""
+    session = opened(ledger_at(str(path)), seed=seed)
+    return session, [session.ask_marginal(question) for question in asked(seed, questions)]
+
+
+def state_of(session):
+    """All that a session knows, in bytes."""
+    return written(session._buyer._state(), session._buyer._fixed_objects())
+
+
+def resumed(path, *, copied=""):
+    """The session as another process finds it, in a copy of the ledger where one is named."""
+    if copied:
+        with closing(sqlite3.connect(path)) as one, closing(sqlite3.connect(path.with_name(copied))) as other:
+            one.backup(other)
+        path = path.with_name(copied)
+    return opened(ledger_at(str(path)), seed=1)
+
+
+def plain(answer, *, source=True):
+    told = [answer.value.tolist(), answer.error.tolist(), answer.cost.units]
+    reach = None if answer.population_error is None else answer.population_error.tolist()
+    return [*told, reach, answer.population_beta, *([answer.source] if source else [])]
+
+
+def checkpointed(session):
+    """Write a checkpoint now, whether or not one is due."""
+    with session._buyer._planning:
+        session._buyer._tell_served()
+        session._buyer._checkpoint.keep(session._buyer._state())
+
+
+@pytest.mark.parametrize("seed", [3, 4])
+def test_who_goes_on_says_what_is_said_by_who_never_stopped(path, seed):
+    session, _ = lived(path, seed=seed)
+    checkpointed(session)
+    again = resumed(path, copied="copy.db")
+    assert again.purchases == session.purchases > 2 * checkpoint.EACH
+    assert state_of(again) == state_of(session)
+    session._buyer.memory.free.clear()  # what is deduced is deduced again: that is all that is forgotten
+    for one in (session, again):
+        one.curator._noise = SeededNoise(99)
+    for question in asked(seed + 100, 10):
+        assert again.price(question) == session.price(question)
+        assert plain(again.ask_marginal(question)) == plain(session.ask_marginal(question))
+    assert state_of(again) == state_of(session)
+
+
+def test_purchases_after_the_checkpoint_are_read_and_those_before_are_not(path, monkeypatch):
+    session, _ = lived(path)
+    kept = session._buyer._checkpoint._at
+    assert 0 < kept <= session.purchases
+    read, carry_out = [], Buyer._carry_out
+
+    def counted(buyer, purchase, *given):
+        read.append(purchase)
+        return carry_out(buyer, purchase, *given)
+
+    monkeypatch.setattr(Buyer, "_carry_out", counted)
+    again = resumed(path)
+    assert again.purchases == session.purchases
+    assert len(read) == session.purchases - kept
+
+
+def test_without_a_checkpoint_the_same_is_known(path, monkeypatch):
+    """Population errors too: those of what was bought are of the moment when it was bought."""
+    session, answers = lived(path)
+    monkeypatch.setattr(checkpoint.SessionCheckpoint, "load", lambda self: None)
+    again = resumed(path)
+    assert again._buyer.asked == max(step["asked"] for step in session._buyer.journal.all())
+    paid = session._buyer.memory.paid
+    assert len(paid) > 3
+    assert any(answer.population_error is not None for answer in paid.values())
+    assert list(paid) == list(again._buyer.memory.paid)
+    for mine, theirs in zip(paid.values(), again._buyer.memory.paid.values(), strict=True):
+        assert plain(mine) == plain(theirs)
+    for question, answer in zip(asked(3, DURING), answers, strict=True):
+        if session._buyer.memory.find(question) in paid.values():
+            repeated = again.ask_marginal(question)
+            assert repeated.source == "repeat"
+            assert plain(repeated, source=False)[:2] == plain(answer, source=False)[:2]
+            assert plain(repeated)[3:5] == plain(answer)[3:5]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda state: state[:-1] + bytes([state[-1] ^ 1]),
+        lambda state: state[: len(state) // 2],
+        lambda state: b"",
+        lambda state: b"{}\n" + state.partition(b"\n")[2],
+    ],
+)
+def test_a_checkpoint_that_was_changed_is_not_used(path, damage):
+    session, _ = lived(path)
+    checkpointed(session)
+    session.curator.ledger.close()
+    engine = create_engine(f"sqlite:///{path}")
+    with engine.begin() as tx:
+        largest = max(tx.execute(KEPT.select()).all(), key=lambda row: len(row.state or b""))
+        tx.execute(update(KEPT).where(KEPT.c.number == largest.number).values(state=damage(largest.state)))
+    engine.dispose()
+    again = resumed(path)
+    assert again._buyer._checkpoint._at == 0
+    assert list(again._buyer.memory.paid) == list(session._buyer.memory.paid)
+    for question in asked(200, 7):  # another checkpoint takes its place
+        again.ask_marginal(question)
+    assert resumed(path)._buyer._checkpoint._at > 0
+
+
+def test_a_checkpoint_of_other_code_is_not_used(path, monkeypatch):
+    lived(path)[0].curator.ledger.close()
+    assert resumed(path, copied="mine.db")._buyer._checkpoint._at > 0
+    monkeypatch.setattr(checkpoint, "code_version", lambda: "another")
+    assert resumed(path, copied="other.db")._buyer._checkpoint._at == 0
+
+
+def test_a_checkpoint_of_other_declarations_is_not_used(path, monkeypatch):
+    lived(path)[0].curator.ledger.close()
+    monkeypatch.setattr(
+        "understudy.sessions.deduction.SessionPromise.fixed", property(lambda self: (self.rows + 1,))
+    )
+    assert resumed(path)._buyer._checkpoint._at == 0
+
+
+class Killed(BaseException):
+    """The process is gone."""
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_a_process_killed_while_it_writes_a_checkpoint_loses_nothing(path, monkeypatch, after):
+    session = opened(ledger_at(str(path)), seed=3)
+    ledger = session.curator.ledger
+    advance = ledger.advance
+
+    def dying(*given, **named):
+        if after:
+            advance(*given, **named)
+        raise Killed
+
+    monkeypatch.setattr(ledger, "advance", dying)
+    answers = []
+    with pytest.raises(Killed):
+        answers.extend(map(session.ask_marginal, asked(3, DURING)))
+    spent = ledger.spent
+    again = resumed(path)
+    assert again.curator.ledger.spent == spent
+    assert again.purchases == session._buyer.journal.length
+    assert (again._buyer._checkpoint._at > 0) == after
+    assert list(again._buyer.memory.paid) == list(session._buyer.memory.paid)
+    again.ask_marginal(asked(3, DURING)[len(answers)])  # what the dead process had bought and not said
+    assert again.curator.ledger.spent == spent
+
+
+def test_prices_write_nothing_and_a_ledger_with_checkpoints_verifies(path):
+    session, _ = lived(path)
+    ledger = session.curator.ledger
+    assert any("checkpoint" in entry.question for entry in ledger.entries(kind="step", limit=1000))
+    again = resumed(path)
+    before = again.curator.ledger.end
+    again.dry_run(asked(77, 6))
+    assert again.curator.ledger.end == before
+    again.curator.ledger.close()
+    verdict = verify(URL.create("sqlite", database=str(path)), "t")
+    assert verdict["sound"], verdict["problems"]
