@@ -193,7 +193,7 @@ def test_the_command_tells_which_noise_it_is_and_that_the_error_is_certain(tmp_p
     (tmp_path / "understudy.yml").write_text(TEXT.format(neighbours="replace", budget=RENYI))
     terms = ["count by age, sex", "--error", "1000", "--beta", "1e-6"]
     dry = call("ask", *terms, "--dry-run", cwd=tmp_path).stdout
-    assert "± 1,000 people (bounded noise, for sure)" in dry
+    assert "± 1,000 people for sure (bounded noise)" in dry
     assert (
         json.loads(call("ask", *terms, "--dry-run", "--json", cwd=tmp_path).stdout)[0]["noise"] == "bounded"
     )

@@ -192,6 +192,15 @@ def test_where_the_mass_is_spent_a_session_goes_on_with_the_usual_noise(
     assert bought(p) == ["BoundedNoise", "GaussianNoise"]
 
 
+def test_bounded_noise_ends_claims_about_the_population_and_gaussian_noise_by_name_keeps_them() -> None:
+    p = project()
+    kept = opened(p, noise="gaussian", name="kept").ask("count by age, sex")
+    assert kept.population_error is not None
+    sure = opened(p, noise="bounded", name="sure")
+    assert sure.ask("count town = a").population_error is None
+    assert "bounded noise" in sure.population.reason
+
+
 # ---- interrupted and resumed
 
 COUNTS = [

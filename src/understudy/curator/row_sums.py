@@ -47,6 +47,12 @@ from understudy.theory.smoothing import normal_rho
 SUMS = re.compile(r"(.* -> )?measure |combinations of |residuals up to |merged counts of ", re.DOTALL)
 """How questions about sums over rows begin: measurements, behind the words in which they were asked, and looks."""
 
+OTHER = {
+    "GaussianNoise": "too little noise",
+    "BoundedNoise": "bounded noise, which the theorem is not worked out for; `noise: gaussian` keeps to it",
+}
+"""Noises on sums over rows that the theorem does not cover, in words."""
+
 _EDITION = re.compile(r" @([0-9a-f]+)$")
 
 
@@ -143,7 +149,7 @@ class RowSumReader:
             price = _price(part, self._relation)
             if price is None:
                 kind = type(_noise(part)).__name__
-                other = "too little noise" if kind == "GaussianNoise" else f"an event of the kind {kind}"
+                other = OTHER.get(kind, f"an event of the kind {kind}")
                 return replace(known, other=other)
             units += ceil(price * UNITS)
         if not self._is_about_these_rows(entry.question, parts):
