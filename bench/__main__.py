@@ -13,7 +13,8 @@ from importlib import import_module
 from bench.verdict import Verdict, ended, not_run, shown
 
 NAMES = (
-    "bounded", "columns", "commands", "counting", "dense_gpu", "engines", "filters", "graphical", "house", "interaction",
+    "bounded",
+    "columns", "commands", "counting", "dense_gpu", "engines", "filters", "graphical", "house", "interaction",
     "latency", "ledger", "measures", "model_search", "mwem",
     "noise", "pmw", "prefixes", "quantiles", "release_bars", "residual", "server", "sessions", "smalldb", "sql",
     "starting",

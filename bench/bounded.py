@@ -1,9 +1,8 @@
 """What recorded workloads cost with bounded noise among the noises to choose from, and without it.
 
-The workloads are those of `python -m bench interaction`. The budget, (20, 10⁻⁶) with a tenth of δ set aside, is kept
-at one Rényi order. Two sessions of each kind ask the same questions: one may take bounded noise for single counts,
-the other takes Gaussian noise. What the ledger charged for all of them is compared; so is what every question
-costs that is bought by itself.
+The workloads are those of `python -m bench interaction`. The budget, (20, 10⁻⁶) with a tenth of δ set aside, is
+kept at one Rényi order. Two sessions of each kind ask the same questions: one may take bounded noise for single
+counts, the other takes Gaussian noise. What the ledger charged for all of them is compared.
 
 Run: python -m bench.bounded [--workloads W1 W6] [--questions 300]
 """

@@ -107,7 +107,7 @@ def plan_question(
     ledger = MemoryLedger(declaration.budget)
     project = Project(told, Curator(UnseenTable(rows), ledger, told))  # type: ignore[arg-type]  # nothing is looked at
 
-    def told(prepared: PreparedQuestion[Answer | SqlAnswer], price: Number | None = None) -> PurchasePlan:
+    def planned(prepared: PreparedQuestion[Answer | SqlAnswer], price: Number | None = None) -> PurchasePlan:
         quote, columns = prepared.quote, prepared.forecast()
         if error is not None and len(columns) > 1:
             raise ParameterError(
@@ -131,16 +131,16 @@ def plan_question(
         )
 
     def at(price: Number) -> PurchasePlan:
-        return told(project.prepare(question, epsilon=price, beta=beta, noise=noise), price)
+        return planned(project.prepare(question, epsilon=price, beta=beta, noise=noise), price)
 
     def at_part(part: Number) -> PurchasePlan:
         rho = declaration.budget.whole.amount * exact(part, "part")
-        return told(project.prepare(question, rho=rho, beta=beta, noise=noise))
+        return planned(project.prepare(question, rho=rho, beta=beta, noise=noise))
 
     if error is not None and epsilon is None:
         if not project.forecast(question, epsilon=declaration.budget.epsilon, beta=beta):
             # In people, or in ranks: `ask` finds the price itself.
-            found = told(project.prepare(question, error=error, beta=beta, noise=noise))
+            found = planned(project.prepare(question, error=error, beta=beta, noise=noise))
             if found.share <= 1:
                 return found
             most = at_part(1) if noise == "bounded" else at(declaration.budget.epsilon)
