@@ -21,7 +21,7 @@ from understudy.answer.select_question import SelectQuestion
 from understudy.answer.sql_answer import SqlAnswer
 from understudy.curator.calibration import PreparedMeasurement
 from understudy.curator.curator import Curator, MeasurementOrder
-from understudy.curator.pricing import QuestionPrice, QuestionPricing
+from understudy.curator.pricing import SPARE, QuestionPrice, QuestionPricing, has_delta_for
 from understudy.declaration.declaration import Declaration
 from understudy.declaration.file import copy_place, located, read, record_place
 from understudy.declaration.outline import MARK
@@ -39,7 +39,7 @@ from understudy.mechanism.quantile_hierarchy import QuantileHierarchy
 from understudy.pages import notebook
 from understudy.privacy.budget import Budget
 from understudy.privacy.compose import zcdp_epsilon
-from understudy.privacy.cost import DELTA_UNITS, Cost, delta_units
+from understudy.privacy.cost import Cost
 from understudy.privacy.event import Event
 from understudy.privacy.noise_name import Noise
 from understudy.query.column import Column
@@ -149,9 +149,9 @@ class PreparedQuestion(Generic[Given]):
 
     @property
     def is_within_delta(self) -> bool:
-        """Whether what is left of the budget's δ for events pays for the noise; always, but for bounded noise."""
-        ledger, units = self._curator.ledger, delta_units(self._measurement.event)
-        return not units or units <= ledger.budget.delta_cap - ledger.delta_spent * DELTA_UNITS
+        """Whether enough is left of the budget's δ for events for this noise; always, but for bounded noise."""
+        times = SPARE if self._asked.noise == "auto" else 1
+        return has_delta_for(self._curator.ledger, self._measurement.event, times=times)
 
     def run(self, *, request: str | None = None, analyst: str = "") -> Given:
         """Charge for the question, look, and answer.

@@ -36,7 +36,7 @@ from understudy.errors import ParameterError, RefusedError
 from understudy.ledger.interface import Ledger
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import DELTA_UNITS, UNITS, delta_units
-from understudy.privacy.event import Pure, unversioned
+from understudy.privacy.event import Event, Pure, unversioned
 from understudy.privacy.filter import RenyiFilter
 from understudy.privacy.noise_name import Noise, check_noise_name
 from understudy.privacy.price import Currency, Price
@@ -50,6 +50,9 @@ DEFAULT_SHARE = Fraction(1, 100)
 
 CURRENCY: dict[str, Currency] = {"laplace": "epsilon", "gaussian": "rho", "bounded": "rho"}
 """What each noise is paid in by itself."""
+
+SPARE = 64
+"""Bounded noise is chosen while δ is left for so many like it: several may be charged at the same time."""
 
 BESIDE_MOMENTS = Fraction(4, 7)
 """What a count is paid beside a moment that is paid 1.
@@ -86,6 +89,12 @@ def _apart(marginals: Sequence[Marginal], stacks: Sequence[tuple[int, ...]]) -> 
         alone = isinstance(marginals[stack[0]].moment, QuantileEnd)
         found += [(place,) for place in stack] if alone else [stack]
     return found
+
+
+def has_delta_for(ledger: Ledger, event: Event, *, times: int = 1) -> bool:
+    """Whether what is left of a ledger's δ for events pays for an event so many times."""
+    units = times * delta_units(event)
+    return not units or units <= ledger.budget.delta_cap - ledger.delta_spent * DELTA_UNITS
 
 
 def pays_for_bounded(budget: Budget) -> bool:
@@ -196,7 +205,7 @@ class QuestionPricing:
             found = self._measured(marginals, asked, "bounded", rounded=rounded)
         except (ParameterError, RefusedError):
             return None
-        if delta_units(found.event) > ledger.budget.delta_cap - ledger.delta_spent * DELTA_UNITS:
+        if not has_delta_for(ledger, found.event, times=SPARE):
             return None
         if asked.error is None:
             is_better = max(found.errors, default=0.0) < max(usual.errors, default=0.0)

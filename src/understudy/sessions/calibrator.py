@@ -11,13 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.curator.curator import Curator
-from understudy.curator.pricing import pays_for_bounded
+from understudy.curator.pricing import has_delta_for, pays_for_bounded
 from understudy.domain.bins import Bins
 from understudy.errors import ParameterError, RefusedError
 from understudy.mechanism.additive import amount_for, noise_for
 from understudy.mechanism.matrix.one_marginal import Strategy
 from understudy.privacy.calibrate import cheapest
-from understudy.privacy.cost import DELTA_UNITS, delta_units
 from understudy.privacy.event import Event
 from understudy.privacy.price import Currency, Price
 from understudy.privacy.relation import Relation, Sensitivity
@@ -85,11 +84,11 @@ class Calibrator:
         sensitivity = self.curator.calibration.sensitivity(marginal)
         return _price_within(self.currency, sensitivity, self.width, share, cells)
 
-    def price_of_certain(self, marginal: Marginal) -> Price | None:
+    def price_of_certain(self, marginal: Marginal, *, spare: int = 1) -> Price | None:
         """The smallest price in ρ at which all counts of a marginal are surely within the width (bounded noise).
 
         It is the larger of the parts that the noise takes of the ledger's ρ and of its δ for events, as ρ. None
-        where there is no price for it, and where the δ that is left does not pay for it.
+        where there is no price for it, and where the δ that is left does not pay for it `spare` times.
         """
         curator, budget = self.curator, self.curator.ledger.budget
         if not pays_for_bounded(budget):
@@ -99,8 +98,7 @@ class Calibrator:
             mechanism, _ = curator.calibration.mechanism(marginal, price, certain=True)
         except (ParameterError, RefusedError):
             return None
-        left = budget.delta_cap - curator.ledger.delta_spent * DELTA_UNITS
-        return price if delta_units(mechanism.event) <= left else None
+        return price if has_delta_for(curator.ledger, mechanism.event, times=spare) else None
 
     @cached_property
     def single_count(self) -> Marginal:

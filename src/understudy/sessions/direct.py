@@ -167,13 +167,13 @@ class DirectPurchase:
         return cls(marginal, paid, share, calibrator.price_of_counts(marginal, share, int(paid.sum())))
 
     @classmethod
-    def certain(cls, calibrator: Calibrator, marginal: Marginal) -> DirectPurchase | None:
+    def certain(cls, calibrator: Calibrator, marginal: Marginal, *, spare: int = 1) -> DirectPurchase | None:
         """All counts of a question with bounded noise, surely within the width, at the smallest price for that.
 
-        None where the ledger has no price for such noise, or too little of δ left, and where the question needs
-        more than counts of people.
+        None where the ledger has no price for such noise, or less of δ left than `spare` of them take, and where
+        the question needs more than counts of people.
         """
-        price = calibrator.price_of_certain(marginal)
+        price = calibrator.price_of_certain(marginal, spare=spare)
         return (
             None
             if price is None

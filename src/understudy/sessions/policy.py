@@ -14,6 +14,7 @@ from functools import cached_property, singledispatchmethod
 from math import inf, nextafter
 from typing import Any, Self
 
+from understudy.curator.pricing import SPARE
 from understudy.domain.refinement import RefinedDomain
 from understudy.errors import InsufficientBudgetError, QueryError
 from understudy.privacy.cost import Cost
@@ -333,8 +334,7 @@ class PurchasePolicy:
         `RefusedError` where bounded noise is named and has no price, and an `InsufficientBudgetError` in the
         currency `delta` where too little is left of that.
         """
-        noise = self._terms.noise
-        certain = DirectPurchase.certain(self._calibrator, marginal) if noise in ("auto", BOUNDED) else None
+        noise, certain = self._terms.noise, self._certain(marginal)
         if noise == BOUNDED and marginal.moment is None and marginal.where.is_counting:
             if certain is None:
                 self._calibrator.curator.calibration.price_of(
@@ -348,6 +348,13 @@ class PurchasePolicy:
             if certain is None:
                 raise
             return None, certain
+
+    def _certain(self, marginal: Marginal) -> DirectPurchase | None:
+        """The counts with bounded noise, where the terms allow it and δ is left for it; None elsewhere."""
+        if self._terms.noise not in ("auto", BOUNDED):
+            return None
+        spare = 1 if self._terms.noise == BOUNDED else SPARE
+        return DirectPurchase.certain(self._calibrator, marginal, spare=spare)
 
     def _usual(self, knowledge: Knowledge, marginal: Marginal, *, asked: int) -> DirectPurchase:
         """The counts with the usual noise, and with a part of what is left of β (`beta_spending`).
@@ -371,9 +378,7 @@ class PurchasePolicy:
         """
         second = next_look(knowledge, marginal)
         if second is not None:
-            certain = (
-                DirectPurchase.certain(self._calibrator, marginal) if self._terms.noise == "auto" else None
-            )
+            certain = self._certain(marginal)
             return second if certain is None or second.price.amount < certain.price.amount else certain
         usual, certain = self._offers(knowledge, marginal, asked=asked)
         direct = cheaper(usual, certain)
