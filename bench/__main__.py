@@ -15,7 +15,7 @@ from bench.verdict import Verdict, ended, not_run, shown
 NAMES = (
     "bounded",
     "columns", "commands", "counting", "dense_gpu", "engines", "filters", "graphical", "house", "interaction",
-    "latency", "ledger", "measures", "model_search", "mwem",
+    "latency", "ledger", "measures", "model_search", "model_utility", "mwem",
     "noise", "pmw", "prefixes", "quantiles", "release_bars", "residual", "server", "sessions", "smalldb", "sql",
     "starting",
     "startup", "synthesis", "validity", "weights",

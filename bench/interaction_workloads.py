@@ -1,4 +1,4 @@
-"""Six ways to question the Adult table (48,842 rows, 15 attributes), with fixed seeds.
+"""Eight ways to question the Adult table (48,842 rows, 15 attributes), with fixed seeds.
 
 An analyst is a generator: it yields a question and is sent the answer, in rates.
 """
@@ -189,6 +189,18 @@ def pool(domain: Domain, k: int, seed: int) -> Analyst:
             for name, code, size in zip(domain.names, codes, sizes, strict=True)
         }
         yield Marginal.of(where(domain, sides))
+
+
+def comparisons(domain: Domain, k: int, seed: int) -> Analyst:
+    """W8: a large group, the part of it that meets one more condition, and the others; then another group."""
+    draw = np.random.default_rng(800 + seed)
+    for _ in range(-(-k // 3)):
+        names = [str(name) for name in draw.choice(domain.names, 3, replace=False)]
+        group = {name: np.arange(domain[name].size) != draw.integers(domain[name].size) for name in names[:2]}
+        part = condition(draw, domain, names[2])
+        sides = [{}] if part.all() else [{}, {names[2]: part}, {names[2]: ~part}]
+        for side in sides:
+            yield Marginal.of(where(domain, group | side))
 
 
 def agent(domain: Domain, k: int, seed: int) -> Analyst:

@@ -31,6 +31,7 @@ from bench.interaction_workloads import (
     agent,
     attributes,
     clinic,
+    comparisons,
     conjunctions,
     dashboards,
     pool,
@@ -77,6 +78,7 @@ WORKLOADS: dict[str, tuple[str, Callable[[], CellTruth], Callable[..., Analyst]]
     "W5": ("adult, a decision tree", adult, _tree),
     "W6": ("clinic, a pool on 128 cells", clinic, pool),
     "W7": ("adult, an agent that follows what stands out", adult, agent),
+    "W8": ("adult, a group, a part of it and the others", adult, comparisons),
     "nltcs": ("nltcs, conjunctions", lambda: coded("nltcs"), conjunctions),
     "titanic": ("titanic, conjunctions", lambda: coded("titanic"), conjunctions),
 }

@@ -1,10 +1,10 @@
 """What OpenDP says of quantiles: run by its own Python, on a file of whole numbers; prints JSON.
 
-Usage: python quantiles_peer.py {scores|tree} FILE STEPS CURRENCY AMOUNT BETA REPETITIONS LEVEL…
+Usage: python quantiles_peer.py {scores|ends|tree} FILE STEPS CURRENCY AMOUNT BETA REPETITIONS LEVEL…
 
-`scores` are ends and estimates by OpenDP's private quantile, `tree` by its noisy tree of counts: for each
-repetition and level the lower end, the estimate and the upper end. `bench.quantiles` says what the
-ends are. This is no part of the program.
+`scores` are ends and estimates by OpenDP's private quantile, `ends` ends alone (the estimate is their middle),
+`tree` both by its noisy tree of counts: for each repetition and level the lower end, the estimate and the upper
+end. `bench.quantiles` says what the ends are. This is no part of the program.
 """
 
 from __future__ import annotations
@@ -21,11 +21,14 @@ def measured(currency):
     return dp, dp.zero_concentrated_divergence() if currency == "rho" else dp.max_divergence()
 
 
-def scores(rows, steps, currency, amount, beta, repetitions, levels):
-    """Three private quantiles for each level, each at an equal part of the price; the outer two are shifted."""
+def scores(rows, steps, currency, amount, beta, repetitions, levels, draws=3):
+    """Three private quantiles for each level, each at an equal part of the price; the outer two are shifted.
+
+    With two `draws` the one at the level itself is left out.
+    """
     dp, measure = measured(currency)
     space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
-    candidates, part = list(range(steps + 1)), amount / (3 * len(levels))
+    candidates, part = list(range(steps + 1)), amount / (draws * len(levels))
 
     def drawn(level):
         """The private quantile at the part of the price, and how many ranks it is off at most, but for β."""
@@ -41,20 +44,14 @@ def scores(rows, steps, currency, amount, beta, repetitions, levels):
     for level in levels:
         point, off = drawn(level)
         low, high = level - off / len(rows), level + off / len(rows)
-        ends = [
-            drawn(round(low, 4))[0] if low > 0 else None,
-            point,
-            drawn(round(high, 4))[0] if high < 1 else None,
-        ]
-        told.append(
-            [
-                [
-                    otherwise if made is None else made(rows)
-                    for made, otherwise in zip(ends, (0, 0, steps), strict=True)
-                ]
-                for _ in range(repetitions)
-            ]
-        )
+        below = drawn(round(low, 4))[0] if low > 0 else None
+        above = drawn(round(high, 4))[0] if high < 1 else None
+        of_level = []
+        for _ in range(repetitions):
+            first = 0 if below is None else below(rows)
+            last = steps if above is None else above(rows)
+            of_level.append([first, point(rows) if draws == 3 else (first + last) // 2, last])
+        told.append(of_level)
     return [[of_level[i] for of_level in told] for i in range(repetitions)]
 
 
@@ -115,7 +112,8 @@ def main() -> None:
         int(repetitions),
         list(map(float, levels)),
     )
-    print("JSON" + json.dumps(tree(*given) if way == "tree" else scores(*given)))
+    found = tree(*given) if way == "tree" else scores(*given, draws=2 if way == "ends" else 3)
+    print("JSON" + json.dumps(found))
 
 
 if __name__ == "__main__":

@@ -8,7 +8,9 @@ seen before; the others are held back. Every table of the folder UNDERSTUDY_BENC
 95% interval of the answers' mean over seeds, rows/answers the worst of the marginals of order 1, 2 and 3. CPU
 seconds, on one thread: ours from the opened table to the answers, the median over seeds; a peer's from the table
 in memory to its rows, or all that its process used until it was stopped at the limit. Peers live in environments
-of their own and run at epsilon 1.
+of their own and run at epsilon 1, on every table that they finish within the limit; AIMs of peers, which take
+hours, run on adult alone unless `--limit` is given. dpsynth (SWIFT and AIM-GDP) and mbi's own mechanisms are
+published as source: UNDERSTUDY_PEER_SOURCES names a folder with their checkouts.
 
 Figures are kept in a file as they are measured, and a run that was stopped goes on; `--fresh` measures all anew.
 
@@ -54,6 +56,9 @@ PEERS_EPSILON = 1.0
 PEER_LIMITS = {"adult": 300.0, "nltcs": 60.0, "titanic": 60.0}
 """CPU seconds that a peer may take: on adult over a hundred times ours; on the others the AIMs are not asked."""
 
+USUAL_LIMIT = 300.0
+"""CPU seconds that a peer may take on any other table."""
+
 ENOUGH_SECONDS = 120.0
 """CPU seconds after which a method gets no further seed on a table at a price; only AIM needs them."""
 
@@ -94,9 +99,9 @@ class Bench:
             fewer = f"  {len(found)} of {self.asked.seeds} seeds" if len(found) < self.asked.seeds else ""
             line = _mean(sheet.name, epsilon, name, [kept.value for kept in found])
             self.tell(line, fewer + age(*found))
-        if epsilon == PEERS_EPSILON and sheet.name in PEER_LIMITS:
+        if epsilon == PEERS_EPSILON:
             for peer in self.peers:
-                if sheet.name == "adult" or not peer.endswith("-aim"):
+                if sheet.name == "adult" or self.asked.limit or not peer.endswith("-aim"):
                     self.peer(peer, sheet)
 
     def ours(self, measure: Callable[[], Any], **key: Any) -> Kept:
@@ -124,14 +129,20 @@ class Bench:
         return list(PEERS) if "all" in self.asked.peers else self.asked.peers
 
     def peer(self, peer: str, sheet: Sheet) -> None:
-        limit, folder = self.asked.limit or PEER_LIMITS[sheet.name], self.asked.environments
+        limit = self.asked.limit or PEER_LIMITS.get(sheet.name, USUAL_LIMIT)
+        folder = self.asked.environments
         try:
             code = f"{version(package_of(peer), folder)} {digest(SCRIPT)}"
         except Unavailable as error:
             return self.tell(Line.without(sheet.name, PEERS_EPSILON, peer, 0.0, str(error)))
         key = {"code": code, "table": sheet.name, "peer": peer, "epsilon": PEERS_EPSILON, "limit": limit}
-        kept = self.record.measured(key, lambda: self._peer(peer, sheet, limit, folder))
-        self.tell(Line(sheet.name, PEERS_EPSILON, peer, peer=True, **kept.value), age(kept))
+        found: list[Kept] = []
+        for seed in range(self.asked.peer_seeds):
+            at = key if seed == 0 else key | {"seed": seed}
+            found.append(self.record.measured(at, lambda: self._peer(peer, sheet, limit, folder)))
+            if found[-1].value["problem"]:
+                break
+        self.tell(_peer_line(sheet.name, peer, [kept.value for kept in found]), age(*found))
 
     def _peer(self, peer: str, sheet: Sheet, limit: float, folder: Path) -> dict[str, Any]:
         rho = float(open_run(sheet, PEERS_EPSILON, 0).total)
@@ -207,6 +218,22 @@ def _mean(name: str, epsilon: float, method: str, found: list[dict[str, float]])
     )
 
 
+def _peer_line(table: str, peer: str, found: list[dict[str, Any]]) -> Line:
+    """The mean over a peer's runs, or the one that did not end."""
+    failed = next((one for one in found if one["problem"]), None)
+    if failed is not None:
+        return Line(table, PEERS_EPSILON, peer, peer=True, **failed)
+    rows = [one["rows"] for one in found]
+    middle = {
+        "answers": math.nan,
+        "rows": fmean(rows),
+        "largest": fmean(one["largest"] for one in found),
+        "cpu": median(one["cpu"] for one in found),
+        "megabytes": max(one["megabytes"] for one in found),
+    }
+    return Line(table, PEERS_EPSILON, peer, peer=True, within=_half_width(rows), **middle)
+
+
 def _half_width(values: Sequence[float]) -> float:
     """Half of the 95% interval of a mean, by Student's law; 0 for a single value."""
     if len(values) < 2:
@@ -254,6 +281,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--large", action="store_true", help="also 10,000,000 rows")
     parser.add_argument("--cold", action="store_true", help="also what a first run costs")
     parser.add_argument("--peers", nargs="*", default=[], choices=[*PEERS, "all"])
+    parser.add_argument("--peer-seeds", type=int, default=1, help="runs of each peer on each table")
     parser.add_argument(
         "--limit", type=float, help=f"CPU seconds that a peer may take; default: {PEER_LIMITS}"
     )

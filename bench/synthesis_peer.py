@@ -3,16 +3,19 @@
     python synthesis_peer.py PEER TABLE.csv DOMAIN.json EPSILON DELTA RHO OUT.csv
 
 writes synthetic rows as codes, and prints CPU seconds and peak memory as JSON. The seconds begin when the peer is
-imported and the table is in memory; its settings are its own.
+imported and the table is in memory; its settings are its own. A peer that is published as source alone is imported
+from the checkout that PEER_SOURCE names.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import resource
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 TRIES = 6
@@ -106,7 +109,95 @@ def _smartnoise(name: str) -> Callable[[Job], Fit]:
     return prepare
 
 
+def _checkout(*below: str) -> None:
+    """Have Python import from the checkout of a peer's source."""
+    sys.path.insert(0, os.path.join(os.environ["PEER_SOURCE"], *below))
+
+
+def _workload(job: Job) -> list[tuple[str, ...]]:
+    """What rows are judged by: the marginals of three attributes with at most 10,000 cells."""
+    sizes = job.sizes
+    return [c for c in combinations(sizes, 3) if sizes[c[0]] * sizes[c[1]] * sizes[c[2]] <= 10_000]
+
+
+def _mbi_dataset(job: Job) -> Any:
+    import mbi
+    import pandas as pd
+
+    mbi.Domain.attrs = property(
+        lambda domain: domain.attributes
+    )  # what its mechanisms call it, and 2.0 does not
+    frame = pd.read_csv(job.table)
+    return mbi.Dataset(
+        {name: frame[name].to_numpy() for name in job.sizes}, mbi.Domain.fromdict(dict(job.sizes))
+    )
+
+
+def _mbi_rows(made: Any) -> Any:
+    import pandas as pd
+
+    return pd.DataFrame(made.to_dict())
+
+
+def _gaussian_rho(epsilon: float, delta: float) -> float:
+    """The largest rho of Gaussian noise alone at (epsilon, delta), by its exact trade-off.
+
+    It is what `calibrate` of dpsynth searches for; that search divides by zero with the accountant on the index.
+    """
+    from math import exp
+
+    from scipy.optimize import brentq
+    from scipy.stats import norm
+
+    def excess(mu: float) -> float:
+        high, low = norm.cdf(mu / 2 - epsilon / mu), norm.cdf(-mu / 2 - epsilon / mu)
+        return float(high - exp(epsilon) * low) - delta
+
+    return float(brentq(excess, 1e-6, 100.0, xtol=1e-12)) ** 2 / 2
+
+
+def _dpsynth(name: str) -> Callable[[Job], Fit]:
+    """With its default settings, the judged workload, and the price that its own calibration finds."""
+
+    def prepare(job: Job) -> Fit:
+        _checkout()
+        import numpy as np
+        from dpsynth import discrete_mechanisms as known
+
+        data = _mbi_dataset(job)
+
+        def fit() -> Any:
+            inner = getattr(known, name)(workload=_workload(job))
+            made = known.DiscreteConfig(mechanism=inner, compress_columns=True)
+            calibrated = made.configure(zcdp_rho=_gaussian_rho(job.epsilon, job.delta))
+            return _mbi_rows(calibrated(np.random.default_rng(), data).synthetic_data)
+
+        return fit
+
+    return prepare
+
+
+def _mbi_mst(job: Job) -> Fit:
+    _checkout("mechanisms")
+    from mst import MST  # type: ignore[import-not-found]
+
+    data = _mbi_dataset(job)
+    return lambda: _mbi_rows(MST(data, job.epsilon, job.delta))
+
+
+def _mbi_aim(job: Job) -> Fit:
+    _checkout("mechanisms")
+    from aim import AIM  # type: ignore[import-not-found]
+
+    data, workload = _mbi_dataset(job), [(clique, 1.0) for clique in _workload(job)]
+    return lambda: _mbi_rows(AIM(job.epsilon, job.delta).run(data, workload)[1])
+
+
 PEERS = {
+    "dpsynth-swift": _dpsynth("SWIFTConfig"),
+    "dpsynth-gdp-aim": _dpsynth("AIMGDPConfig"),
+    "mbi-aim": _mbi_aim,
+    "mbi-mst": _mbi_mst,
     "opendp-aim": _opendp("AIM"),
     "dpmm-aim": _dpmm("AIMPipeline"),
     "smartnoise-aim": _smartnoise("aim"),

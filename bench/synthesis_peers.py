@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -20,14 +20,40 @@ import numpy as np
 import psutil
 from pyarrow import csv
 
+from bench.synthesis_record import digest
 from bench.synthesis_tables import Sheet
 from bench.tables import Codes
 
 PACKAGES = {
     "dpmm": ("dpmm",),
+    "dpsynth": (
+        "jax[cpu]==0.11.0",
+        "mbi>=2.0",
+        "dp-accounting",
+        "pandas",
+        "attrs",
+        "absl-py",
+        "more-itertools",
+        "networkx",
+        "scipy",
+        "tqdm",
+        "pydantic",
+        "pyyaml",
+        "etils[epath]",
+    ),
+    "mbi": ("mbi>=2.0", "jax[cpu]", "pandas", "scipy", "networkx", "matplotlib"),
     "opendp": ("opendp[mbi]", "pandas"),  # its marginals need pandas, which its extra does not name
     "smartnoise": ("smartnoise-synth",),
 }
+PYTHONS = {"dpsynth": "3.12"}
+"""The Python that a peer asks for, where it is not the one that runs this."""
+
+SOURCES = "UNDERSTUDY_PEER_SOURCES"
+"""Names a folder with a checkout of each peer that is published as source alone, under the peer's own name."""
+
+FROM_SOURCE = ("dpsynth", "mbi")
+"""Peers whose mechanisms are on no package index: github.com/google/dpsynth and github.com/ryan112358/mbi."""
+
 SCRIPT = Path(__file__).with_name("synthesis_peer.py")
 
 WALL = 12
@@ -72,7 +98,7 @@ def environment(package: str, folder: Path) -> Path:
     if done.exists():
         return python
     for command in (
-        [uv, "venv", "--quiet", "--allow-existing", str(folder / package)],
+        [uv, "venv", "--quiet", "--allow-existing", *_python(package), str(folder / package)],
         [uv, "pip", "install", "--quiet", "--python", str(python), *PACKAGES[package]],
     ):
         try:
@@ -85,9 +111,27 @@ def environment(package: str, folder: Path) -> Path:
     return python
 
 
+def _python(package: str) -> list[str]:
+    return ["--python", PYTHONS[package]] if package in PYTHONS else []
+
+
+def source(package: str) -> Path | None:
+    """The checkout of a peer that is published as source alone, None for others; raises where it is missing."""
+    if package not in FROM_SOURCE:
+        return None
+    given = os.environ.get(SOURCES)
+    found = Path(given or "") / package
+    if not given or not found.is_dir():
+        raise Unavailable(
+            f"published as source alone: set {SOURCES} to a folder with its checkout in {package}/"
+        )
+    return found.resolve()
+
+
 @cache
 def version(package: str, folder: Path) -> str:
     """What is installed: the peer's version and a digest of all that came with it."""
+    checkout = source(package)
     uv = shutil.which("uv") or str(Path(__file__).resolve().parents[1] / ".tools" / "bin" / "uv")
     frozen = subprocess.run(
         [uv, "pip", "freeze", "--python", str(environment(package, folder))],
@@ -95,6 +139,7 @@ def version(package: str, folder: Path) -> str:
     ).stdout  # fmt: skip
     name = re.split(r"[\[]", PACKAGES[package][0])[0]
     own = next((line for line in frozen.splitlines() if line.startswith(f"{name}==")), name)
+    own += "" if checkout is None else f", source {digest(checkout)}"
     return f"{own} #{hashlib.sha256(frozen.encode()).hexdigest()[:8]}"
 
 
@@ -103,6 +148,7 @@ def run_peer(
 ) -> PeerRun:
     """One peer on one table, stopped after `limit` CPU seconds of it and all its children."""
     try:
+        checkout = source(package_of(peer))
         python = environment(package_of(peer), folder)
     except Unavailable as error:
         return PeerRun(peer, 0.0, 0.0, None, str(error))
@@ -115,6 +161,7 @@ def run_peer(
             [str(python.absolute()), str(SCRIPT), peer, str(table), str(domain), *numbers, str(out)],
             limit,
             place,
+            settings={} if checkout is None else {"PEER_SOURCE": str(checkout)},
         )
         if ended.problem:
             return PeerRun(peer, ended.cpu, ended.megabytes, None, ended.problem)
@@ -135,13 +182,24 @@ class Ended:
     problem: str
 
 
-def to_the_limit(command: Sequence[str], limit: float, place: str, *, cwd: str | None = None) -> Ended:
+def to_the_limit(
+    command: Sequence[str],
+    limit: float,
+    place: str,
+    *,
+    cwd: str | None = None,
+    settings: Mapping[str, str] | None = None,
+) -> Ended:
     """Run a command and stop it, with its children, after so many CPU seconds; what it says goes to `place`."""
     told, complaints = Path(place) / "stdout", Path(place) / "stderr"
     start, cpu, megabytes = time.monotonic(), 0.0, 0.0
     with told.open("w") as stdout, complaints.open("w") as stderr:
         child = subprocess.Popen(
-            command, stdout=stdout, stderr=stderr, env={**os.environ, **ONE_THREAD}, cwd=cwd or place
+            command,
+            stdout=stdout,
+            stderr=stderr,
+            env={**os.environ, **ONE_THREAD, **(settings or {})},
+            cwd=cwd or place,
         )
         try:
             while child.poll() is None:

@@ -19,6 +19,7 @@ from understudy.errors import DeclarationError, InsufficientBudgetError, Paramet
 from understudy.ledger import export
 from understudy.mechanism.quantile import QuantileMechanism
 from understudy.mechanism.quantile_hierarchy import QuantileHierarchy
+from understudy.noise.samplers import SeededNoise
 from understudy.privacy.price import Price
 from understudy.project import Project
 from understudy.query.linear import LinearQuery
@@ -292,6 +293,29 @@ def test_that_mechanism_is_taken_whose_ends_are_expected_to_be_nearer(frame):
         assert max(together.errors) < max(alone.errors)
 
 
+@pytest.mark.parametrize("asked", ["median pay", "SELECT median(pay), quantile_cont(pay, 0.9) FROM t"])
+def test_a_budget_in_gdp_finds_quantiles_from_refined_counts(frame, asked):
+    with us.declare(
+        frame,
+        attributes=ATTRIBUTES,
+        name="t",
+        neighbours="add-remove",
+        epsilon=50,
+        delta=1e-9,
+        filter="gdp",
+    ) as opened:
+        prepared = opened.prepare(asked, rho=0.1, beta=1e-10)
+        assert all(isinstance(one, QuantileHierarchy) for one, _ in prepared._measurement.mechanisms)
+        told = prepared.run()
+        low, high = (
+            (told.cells[0][0].low, told.cells[0][0].high)
+            if asked.startswith("SELECT")
+            else (told.value - told.error, told.value + told.error)
+        )
+        assert low <= kept(frame).median() <= high
+        assert 0 < float(opened.ledger.spent.amount) <= 0.1
+
+
 def test_the_price_of_quantiles_at_a_given_error_is_the_least(frame):
     with project(frame, epsilon=50) as opened:
         priced = opened.prepare("SELECT median(pay), quantile_cont(pay, 0.9) FROM t", error=100, beta=1e-9)
@@ -417,3 +441,22 @@ def test_a_budget_that_reads_variances_draws_quantiles_each_by_itself(frame):
         assert {type(mechanism) for mechanism, _ in prepared._measurement.mechanisms} == {QuantileMechanism}
         told = prepared.run().cells[0][0]
         assert told.low <= frame["age"].median() <= told.high
+
+
+def test_the_small_language_tells_both_ends_of_a_quantile(frame):
+    """They lie unevenly around the estimate; `error` is the distance to the farther one."""
+    with project(frame, noise=SeededNoise(4)) as opened:
+        told = opened.ask("quantile 0.9 pay by sex", rho=0.01)
+    assert told.low is not None
+    assert told.high is not None
+    assert (told.low <= told.value).all()
+    assert (told.value <= told.high).all()
+    assert np.allclose(told.error, np.maximum(told.high - told.value, told.value - told.low))
+    assert (np.abs((told.high - told.value) - (told.value - told.low)) > 0).any()
+    assert told.as_dict()["low"] == told.low.tolist()
+    frame_of = told.to_frame("pandas")
+    assert frame_of["low"].tolist() == told.low.ravel().tolist()
+    assert frame_of["high"].tolist() == told.high.ravel().tolist()
+    counted = project(frame).ask("count by sex", rho=0.01)
+    assert counted.low is None
+    assert "low" not in counted.as_dict()

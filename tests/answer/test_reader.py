@@ -231,3 +231,20 @@ def test_only_a_select_statement_loads_the_sql_compiler():
         [sys.executable, "-c", ONLY_A_SELECT_LOADS_THE_COMPILER], capture_output=True, text=True, check=True
     )
     assert done.stdout.split() == ["False", "True"]
+
+
+@pytest.mark.parametrize("asked", ["count", "share"])
+def test_groups_that_the_condition_rules_out_are_certainly_empty(asked):
+    """Noise on them would be shown as people who may be there."""
+    frame = pd.DataFrame({"age": np.arange(1_000) % 100, "sex": ["F", "M"] * 500})
+    attributes = {"age": {"bounds": [0, 99], "width": 10}, "sex": ["F", "M"]}
+    with us.declare(
+        frame, attributes=attributes, name="t", neighbours="add-remove", epsilon=20, delta=1e-9
+    ) as opened:
+        told = opened.ask(f"{asked} age < 30 and sex = F by age, sex", rho=0.001)
+        ruled_out = np.ones(told.value.shape, bool)
+        ruled_out[:3, 0] = False
+        assert not told.value[ruled_out].any()
+        assert not told.error[ruled_out].any()
+        assert (told.error[~ruled_out] > 0).all()
+        assert opened.ask(f"{asked} age < 30 by sex", rho=0.001).query.excluded is None

@@ -253,3 +253,10 @@ def test_a_project_s_files_are_known_wherever_they_are(folder):
     assert {folder / "sub" / "people.csv", file, Path("/elsewhere/w"), Path("/var/books-wal")} <= set(found)
     found = project_files(read(file), file=file, environ={"UNDERSTUDY_LEDGER": "postgresql://db/books"})
     assert folder / "understudy.ledger" not in found
+
+
+def test_groups_that_the_condition_rules_out_are_not_shown(run):
+    said = run("ask", "count age < 18 by age", "--epsilon", "0.1")
+    assert "0-17" in said
+    assert "18-64" not in said
+    assert "certainly" not in said

@@ -15,6 +15,8 @@ import understudy as us
 from session_table import DOMAIN, TABLE, conjunction, curator
 from understudy.curator import row_sums
 from understudy.curator.curator import Candidate, Curator
+from understudy.curator.question_text import spelt
+from understudy.curator.row_sums import SUMS
 from understudy.ledger.memory import MemoryLedger
 from understudy.mechanism.gap import Guess, NoisyGaps
 from understudy.privacy.budget import Budget
@@ -142,3 +144,13 @@ def test_rounded_normal_noise_counts_for_its_own_variance(relation, times):
     ledger.charge(normal, question="measure x", request="1")
     assert reader.now().units == ceil(times * Fraction(2, 6) * UNITS)
     assert not reader.now().other
+
+
+def test_words_with_an_arrow_make_no_measurement_of_another_look():
+    """The words of a question end at the first arrow, and none is written into them."""
+    told = spelt("count town = 'a -> measure b'", "measure town in (a -> measure b)")
+    assert told == "count town = 'a → measure b' -> measure town in (a -> measure b)"
+    assert SUMS.match(told)
+    assert SUMS.match("measure everyone @4e07")
+    assert not SUMS.match("a distance -> between x -> measure y")
+    assert not SUMS.match("keys of town")

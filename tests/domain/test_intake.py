@@ -151,3 +151,10 @@ def test_the_cell_of_all_others_is_asked_for_by_its_label():
     with pytest.raises(QueryError, match="not a declared value"):
         closed.compare("=", "other")
     assert unique_label("other", ()) == "other"
+
+
+@pytest.mark.parametrize("number", [13.5, -0.25, 1234.0, 0.0])
+def test_a_number_of_per_cent_is_written_with_its_sign_and_read_back(number):
+    intake = Intake(decimal=",", thousands=".", percent=True)
+    assert intake.written(number).endswith("%")
+    assert intake.value(intake.written(number), "real") == number

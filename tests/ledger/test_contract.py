@@ -230,6 +230,8 @@ def test_a_step_is_kept_with_its_debit_or_not_at_all(ledgers):
         with pytest.raises(refusal):
             buy("j#2", step, event)
         assert (written(), ledger.find("j#2"), ledger.spent.units) == ([b"one"], None, UNITS // 10)
+    with pytest.raises(OvertakenError):  # whoever was quicker took the request too, for another question
+        buy("j#1", planned(0), Selection(epsilon=Fraction(1, 20)))
     buy("j#2", planned(1, b"two"))
     assert (written(), ledger.hidden(ledger.find("j")).step, ledger.spent.units) == (
         [b"one", b"two"],

@@ -20,7 +20,7 @@ from understudy.noise.samplers import SeededNoise
 from understudy.noise.sums import NoiseLaw
 from understudy.privacy.columns import PARTITION
 from understudy.privacy.cost import UNITS, epsilon, rho
-from understudy.privacy.event import Together
+from understudy.privacy.event import RoundedNormal, Together
 from understudy.privacy.price import Price
 from understudy.privacy.relation import Neighbours, Relation, Sensitivity
 
@@ -29,8 +29,8 @@ ONE_ROW = Sensitivity(1, 1)
 PRICES = [Price("rho", Fraction(1, 50)), Price("epsilon", Fraction(1, 5))]
 
 
-def made(price=PRICES[0], *, levels=(HALF,), steps=5_000, beta=Fraction(1, 20), moved=ONE_ROW):
-    return QuantileHierarchy.made(price, moved, levels=levels, steps=steps, beta=beta)
+def made(price=PRICES[0], *, levels=(HALF,), steps=5_000, beta=Fraction(1, 20), moved=ONE_ROW, rounded=False):
+    return QuantileHierarchy.made(price, moved, levels=levels, steps=steps, beta=beta, rounded=rounded)
 
 
 def cell(steps) -> tuple[np.ndarray, np.ndarray]:
@@ -111,6 +111,19 @@ def failures(mechanism: QuantileHierarchy, rows: np.ndarray, runs: int, *, seed:
 def test_the_ends_are_on_their_sides(price, kind, steps):
     mechanism = made(price, levels=(TENTH, HALF), steps=steps, beta=Fraction(1, 4))
     assert_at_most(failures(mechanism, spread(kind, steps, 1_000), 120, seed=3), 120, 0.25)
+
+
+@pytest.mark.parametrize("amount", [Fraction(1, 50), Fraction(2)])
+@pytest.mark.parametrize("steps", [25, 3_000])
+def test_with_rounded_normal_noise_the_ends_are_on_their_sides(amount, steps):
+    price = Price("rho", amount)
+    mechanism = made(price, levels=(TENTH, HALF), steps=steps, beta=Fraction(1, 4), rounded=True)
+    parts = mechanism.event.events if isinstance(mechanism.event, Together) else (mechanism.event,)
+    assert all(isinstance(part, RoundedNormal) for part in parts)
+    assert rho(mechanism.event) <= amount
+    assert_at_most(failures(mechanism, spread("lumps", steps, 1_000), 120, seed=3), 120, 0.25)
+    tight = made(price, steps=25, beta=Fraction(1, 4), rounded=True)
+    assert_at_most(failures(tight, TIGHT, 200, seed=3), 200, 0.125)
 
 
 TIGHT = np.repeat([3, 12], [501, 500])

@@ -101,12 +101,10 @@ def test_the_variance_is_at_most_that_of_the_normal_law_and_a_twelfth(
 
 @given(mechanisms)
 def test_the_event_has_the_variance_that_is_drawn(mechanism: RoundedNormalMechanism) -> None:
-    assert mechanism.event.variance == mechanism.normal_variance
+    assert mechanism.event.variance == mechanism.parameter
     assert rho(mechanism.event) == mechanism.rho
     moved = Sensitivity(9, 81)
-    assert mechanism.event_for(moved) == RoundedNormal(
-        l2_squared=Fraction(81), variance=mechanism.normal_variance
-    )
+    assert mechanism.event_for(moved) == RoundedNormal(l2_squared=Fraction(81), variance=mechanism.parameter)
 
 
 def test_draws_are_of_the_mechanisms_own_law() -> None:

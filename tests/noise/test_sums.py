@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from understudy.noise.law import discrete_gaussian_log_law, discrete_laplace_log_law
-from understudy.noise.sums import NoiseLaw, quick_bounds, sum_bound
+from understudy.noise.normal import rounded_normal_log_law
+from understudy.noise.sums import NoiseLaw, quick_bounds, sum_bound, weighted_bound
 
 LAWS = [
     NoiseLaw("laplace", Fraction(1, 2)),
@@ -16,15 +17,21 @@ LAWS = [
     NoiseLaw("gaussian", Fraction(1, 3)),
     NoiseLaw("gaussian", Fraction(4)),
     NoiseLaw("gaussian", Fraction(40)),
+    NoiseLaw("rounded", Fraction(1, 3)),
+    NoiseLaw("rounded", Fraction(40)),
 ]
+LOG_LAWS = {
+    "laplace": discrete_laplace_log_law,
+    "gaussian": discrete_gaussian_log_law,
+    "rounded": rounded_normal_log_law,
+}
 
 
 def law_of_sum(law: NoiseLaw, count: int) -> tuple[np.ndarray, np.ndarray]:
     """Values and exact probabilities of a sum of noises, by convolution."""
     most = 360 if law.kind == "laplace" else 120
     at = np.arange(-most, most + 1)
-    find = discrete_laplace_log_law if law.kind == "laplace" else discrete_gaussian_log_law
-    one, found = np.exp(find(law.parameter, at)), np.ones(1)
+    one, found = np.exp(LOG_LAWS[law.kind](law.parameter, at)), np.ones(1)
     for _ in range(count):
         found = np.convolve(found, one)
     return np.arange(-most * count, most * count + 1), found
@@ -66,3 +73,17 @@ def test_the_law_of_large_noises_is_that_of_their_scale():
 
 def test_nothing_that_is_weighed_has_no_noise():
     assert sum_bound(LAWS[0], (0, 3), Fraction(1), 0.05) == 0.0
+
+
+@pytest.mark.parametrize("law", LAWS, ids=str)
+def test_a_bound_of_three_sums_is_passed_with_no_more_than_its_probability(law):
+    bound = weighted_bound(law, ((1, 3.0), (2, 2.0), (1, 0.5)), 0.05)
+    values, chances = np.zeros(1), np.ones(1)
+    for count, weight in ((1, 6), (2, 4), (1, 1)):  # in halves
+        more, also = law_of_sum(law, count)
+        stretched = np.zeros((more.size - 1) * weight + 1)
+        stretched[::weight] = also
+        values = np.arange(values[0] + weight * more[0], values[-1] + weight * more[-1] + 1)
+        chances = np.convolve(chances, stretched)
+    assert chances[values / 2 >= bound + 1e-6].sum() <= 0.05
+    assert chances[values / 2 >= 0.95 * bound - 6].sum() > 0.05

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from math import erf, exp, pi, sqrt
 
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -147,7 +148,7 @@ def test_what_a_pure_event_takes_lies_between_its_square_and_its_price_without_a
 
 
 def test_chords_of_a_call_are_below_the_call_of_the_larger_variance():
-    """The statement of two variables that the price of a selection rests on, as far as it is used.
+    """The theorem that the price of a selection rests on, on a grid beside its proof (`test_chords`).
 
     Over every interval of length 2h around x the chord of C₁ is at most C_(1+κ)(x). The worst interval has
     its middle at M with x = 2M - E[Z | M - h < Z < M + h]; the room grows with M².
@@ -246,6 +247,51 @@ def test_without_room_the_lattice_shows():
     assert lattice_excess((1,), 0.2, 1.0, 5.0) > 1e-4
     with pytest.raises(RefusedError, match="so small a variance"):
         discrete_gaussian_cost(Fraction(1), Fraction(1, 5), Fraction(1))
+
+
+# ---- the steps of the bound for discrete noise
+
+
+def upper(s: float, place):
+    """H_s of a loss `place` above ε, also for complex numbers: Φ(d) - exp(-place)·Φ(d - √s)."""
+    root = mpmath.sqrt(s)
+    d = place / root + root / 2
+    here, there = (mpmath.erfc(-at / mpmath.sqrt(2)) / 2 for at in (d, d - root))
+    return here - mpmath.exp(-place) * there
+
+
+@pytest.mark.parametrize("s", [1e-4, 0.02, 0.6, 3.0])
+def test_h_in_the_complex_plane_is_bounded_by_its_real_part(s):
+    """|H(u + iv)| ≤ exp(v²/2s)·H(u), and the same for K: both are normal averages of non-negative functions."""
+    with mpmath.workdps(60):
+        for u in (-3.0, -0.5, 0.0, 0.7, 2.0):
+            for v in (0.1, 1.0, 3.0):
+                real, shift = u * mpmath.sqrt(s), v * mpmath.sqrt(s)
+                place = mpmath.mpc(real, shift)
+                bound = mpmath.exp(shift**2 / (2 * s)) * (1 + mpmath.mpf(10) ** -30)
+                assert abs(upper(s, place)) <= bound * upper(s, real)
+                assert abs(upper(s, place) - (1 - mpmath.exp(-place))) <= bound * (
+                    upper(s, real) - (1 - mpmath.exp(-real))
+                )
+
+
+@pytest.mark.parametrize("s", [1e-4, 0.02, 0.6, 3.0])
+def test_what_is_added_covers_the_excess(s):
+    """min(H, K) ≤ C√s·φ(d), and H grows by more than τ times that when 3τCs are added, up to 3τC = 1/2."""
+    with mpmath.workdps(60):
+        root = mpmath.sqrt(s)
+        most = 1 + mpmath.sqrt(2 * mpmath.pi * s) * mpmath.exp(mpmath.mpf(s) / 2)
+        for u in np.linspace(-7, 7, 57):
+            place = float(u) * root
+            density = mpmath.npdf(place / root + root / 2)
+            here = upper(s, place)
+            other = here - (1 - mpmath.exp(-place))
+            assert other == pytest.approx(mpmath.exp(-place) * upper(s, -place), rel=1e-20)
+            assert min(here, other) <= most * root * density
+            for part in (1e-6, 0.01, 0.5):
+                tau = part / (3 * most)
+                risen = upper(s * (1 + 3 * tau * most), place) - here
+                assert risen >= tau * most * root * density
 
 
 # ---- the filter

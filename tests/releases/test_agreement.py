@@ -11,8 +11,10 @@ from adaptive_table import DOMAIN, TRIPLES, codes, make
 from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain
 from understudy.query.constraint import Constraint
+from understudy.releases import agreement as agreement_module
 from understudy.releases.adaptive.adaptive import adaptive
-from understudy.releases.agreement import RowAgreement, TablePlaces, agreeing_rows, targets
+from understudy.releases.agreement import RowAgreement, TablePlaces, agreeing_rows, stages, targets
+from understudy.releases.pair_means import pair_means
 from understudy.releases.run import MarginalAnswer
 from understudy.releases.stored import StoredRates
 from understudy.releases.synthetic import sample_codes
@@ -175,3 +177,30 @@ def test_rows_are_at_most_a_tenth_worse_than_the_answers(epsilon):
         ]
         rounding = 2 / round(outcome.rows)
         assert far(DOMAIN, cliques, drawn, truth) <= 1.1 * np.mean(apart) + rounding
+
+
+def test_pairs_are_told_by_the_mean_of_all_larger_tables():
+    first, second = np.arange(24.0).reshape(3, 4, 2), np.ones((3, 4, 5))
+    found = pair_means([(("a", "b", "c"), first), (("a", "b", "d"), second)])
+    np.testing.assert_allclose(found["a", "b"], (first.sum(axis=2) + 5) / 2)
+    np.testing.assert_allclose(found["b", "c"], first.sum(axis=0))
+    assert set(found) == {("a", "b"), ("a", "c"), ("b", "c"), ("a", "d"), ("b", "d")}
+
+
+def test_long_tables_meet_columns_and_pairs_first_and_last(monkeypatch):
+    """With work for a part of the rows, stages bring columns and pairs nearer than one stage with as much work."""
+    rows = 20_000
+    answers = [told(c, table(SMALL, c, people(5000))) for c in (*THREES, *combinations(SMALL.names, 1))]
+    standin = StoredRates(SMALL, np.full(SMALL.shape(), 1 / SMALL.size()))
+    assert [len(stage.asked) for stage in stages(answers, rows)] == [8]
+    monkeypatch.setattr(agreement_module, "MOST_WORK", 15 * rows)
+    monkeypatch.setattr(agreement_module, "LONG_WORK", rows)
+    planned = stages(answers, rows)
+    assert [len(stage.asked) for stage in planned] == [10, 8, 10]
+    staged = agreeing_rows(standin, answers, rows, np.random.default_rng(0))
+    at_once = RowAgreement.of(SMALL, sample_codes(standin, rows, np.random.default_rng(0)), answers)
+    at_once.descend(np.random.default_rng(0), work=sum(stage.work for stage in planned))
+    pairs = [told(c, shares) for c, shares in pair_means((a.clique, a.counts) for a in answers).items()]
+    for asked in (pairs, answers[-4:]):
+        cliques = [answer.clique for answer in asked]
+        assert far(SMALL, cliques, staged, asked) < far(SMALL, cliques, at_once.codes, asked)

@@ -70,6 +70,7 @@ def test_the_protocols_own_client_uses_every_tool(town: ServedTown, mode, versio
         "history": {"limit": 3},
         "list_releases": {},
         "read_release": {"release": "2026-spring", "part": "answers", "marginal": "sex"},
+        "ask_release": {"release": "2026-spring", "question": "count by sex"},
     }
 
     async def use() -> dict:
@@ -115,6 +116,8 @@ def test_the_protocols_own_client_uses_every_tool(town: ServedTown, mode, versio
     assert told["price"]["prices"][1]["problem"]["code"] == "question"
     assert told["list_releases"]["releases"][0]["name"] == "2026-spring"
     assert {row["marginal"] for row in told["read_release"]["rows"]} == {"sex"}
+    assert [row["cell"] for row in told["ask_release"]["answer"]["rows"]] == [["F"], ["M"], ["other"]]
+    assert "It was free." in told["ask_release"]["reading"]
     assert told["session_status"]["caller"] == {
         "analyst": "ben", "agent": False, "read_only": False, "approval_above": 0.02,
     }  # fmt: skip

@@ -192,7 +192,17 @@ _NAMES = st.sampled_from(
      "release", "part", "marginal", "attribute", "uncertified"]
 )  # fmt: skip
 _TOOLS = st.sampled_from(
-    ["list_tables", "describe", "price", "ask", "session_status", "history", "list_releases", "read_release"]
+    [
+        "list_tables",
+        "describe",
+        "price",
+        "ask",
+        "session_status",
+        "history",
+        "list_releases",
+        "read_release",
+        "ask_release",
+    ]
 )
 
 

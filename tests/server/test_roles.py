@@ -29,6 +29,7 @@ RIGHTS = {
     ("http", "POST", "/v1/tables/{table}/sessions"): ANALYST,
     ("http", "GET", "/v1/releases"): ALL,
     ("http", "GET", "/v1/releases/{release}/{file}"): ALL,
+    ("http", "POST", "/v1/releases/{release}/ask"): ALL,
     ("http", "GET", "/v1/boards"): ALL,
     ("http", "GET", "/v1/boards/{board}"): ALL,
     ("http", "POST", "/v1/boards/{board}/submissions"): ANALYST,
@@ -58,6 +59,7 @@ RIGHTS = {
     ("mcp", "CALL", "history"): ALL,
     ("mcp", "CALL", "list_releases"): ALL,
     ("mcp", "CALL", "read_release"): ALL,
+    ("mcp", "CALL", "ask_release"): ALL,
 }
 """Who may use which endpoint, or which tool of agents. Nobody without a token may use any of them."""
 
@@ -80,6 +82,7 @@ BODIES = {
     "price": {"question": "count"},
     "ask": {"question": "count by sex"},
     "read_release": {"release": "r"},
+    "ask_release": {"release": "r", "question": "count"},
 }
 
 REFUSED = ("none", "wrong", "expired", "revoked", "other door")

@@ -17,7 +17,7 @@ from understudy.privacy.relation import Neighbours
 from understudy.query.marginal import Marginal
 from understudy.query.residuals import centred, parts_of
 from understudy.query.workload import marginals
-from understudy.sessions import families
+from understudy.sessions import families, simulation
 from understudy.sessions.families import CellFamily, band, product_of, slack
 from understudy.sessions.session import session as session_of
 from understudy.sessions.simulation import SEED, extended_quantile, safe_quantile
@@ -242,3 +242,24 @@ def test_a_simulation_is_shared_by_sessions():
     for _ in range(2):
         session_of(curator(), alpha=0.05, queries=100, classes=[ranges("age")])
     assert families._sample.cache_info().misses == 1
+
+
+def test_ranks_are_those_of_the_binomial_law():
+    from scipy.stats import beta, binom
+
+    for draws in (200, 4096, 1 << 16):
+        for share in (1e-4, 0.003, 0.05, 0.3):
+            assert simulation._rank(1e-9, draws, share) == int(binom.ppf(1e-9, draws, share))
+    from scipy.special import betainccinv
+
+    assert betainccinv(8, 4089, 1e-9) == pytest.approx(beta.isf(1e-9, 8, 4089), rel=1e-9)
+
+
+def test_no_band_is_simulated_where_the_union_bound_is_smaller():
+    """Of a small domain as a whole, a first question would wait for it."""
+    product = families.product_of((2, 2, 4, 8), ("subsets",) * 4, laplace=False)
+    families._sample.cache_clear()
+    share = 0.99 * families.RARE
+    found = families.band(product, share)
+    assert families._sample.cache_info().misses == 0
+    assert found <= families.extended_quantile(families._sample(product), share, product.norm(2))

@@ -39,7 +39,7 @@ from understudy.domain.domain import Domain
 from understudy.privacy.relation import Neighbours
 from understudy.query.marginal import Marginal
 from understudy.query.workload import marginals
-from understudy.sessions import product_class
+from understudy.sessions import planned_sums, product_class
 from understudy.sessions.calibrator import Calibrator
 from understudy.sessions.direct import DirectPurchase
 from understudy.sessions.looks import LookPurchase
@@ -91,6 +91,22 @@ def anything(draw: np.random.Generator, domain: Domain) -> Marginal:
     asked = random_conjunction(draw, domain)
     free = [name for name in domain.names if name not in asked.where.clique]
     return Marginal(domain, (str(draw.choice(free)),), asked.where) if kind == 1 else asked
+
+
+@dataclass
+class InThrees:
+    """A large group, the part of it with some jobs, and the others, one after the other; then another group."""
+
+    waiting: list[Marginal] = field(default_factory=list)
+    draw: np.random.Generator | None = None
+
+    def __call__(self, draw: np.random.Generator, domain: Domain) -> Marginal:
+        if not self.waiting or self.draw is not draw:
+            group = {"hours": np.arange(8) != draw.integers(8), "town": np.arange(6) != draw.integers(6)}
+            job = np.arange(4) < 2
+            parts = group, group | {"job": job}, group | {"job": ~job}
+            self.waiting, self.draw = [conjunction(domain, sides) for sides in parts], draw
+        return self.waiting.pop(0)
 
 
 @dataclass(frozen=True)
@@ -191,6 +207,16 @@ KINDS = {
         truth=LARGE,
         terms={"alpha": 0.02, "queries": 30},
         buys=("look",),
+    ),
+    # Of three boxes the third is bought with the precision that two tell less.
+    "planned sums": Kind(
+        0,
+        mutant=(0.5, 0.8),
+        count=45,
+        ask=InThrees(),
+        truth=LARGE,
+        terms={"alpha": 0.02, "queries": 1000},
+        buys=("fresh", "completing"),
     ),
     "private rows": Kind(
         10, mutant=(0.5, 0.75), declared={"neighbours": Neighbours.ADD_REMOVE}, buys=("rows", "fresh")
@@ -318,7 +344,7 @@ def _a_share_for_each_question(patch):
     patch.setattr(
         DirectPurchase,
         "of",
-        lambda calibrator, known, marginal, share: priced(calibrator, known, marginal, BETA),
+        lambda calibrator, known, marginal, share, **_: priced(calibrator, known, marginal, BETA),
     )
 
 
@@ -331,6 +357,14 @@ def _weights_after_the_draws(patch):
     """Both looks are seen before they are weighed: the larger of the two counts gets all of the weight."""
     patch.setattr(
         LookPurchase, "_together", lambda look, calibrator, first, second: np.maximum(first, second)
+    )
+
+
+def _a_share_for_each_sum(patch):
+    """β for every sum that is completed, instead of for all."""
+    varied = planned_sums.variance_of_sum
+    patch.setattr(
+        planned_sums, "variance_of_sum", lambda width, weight, _, cells: varied(width, weight, BETA, cells)
     )
 
 
@@ -355,6 +389,7 @@ MUTANTS = [
     ("ranges announced", _a_share_for_each_member, 40),
     ("ranges announced", _narrower_classes, 120),
     pytest.param("two looks", _weights_after_the_draws, SESSIONS, marks=MORE),
+    pytest.param("planned sums", _a_share_for_each_sum, 30, marks=MORE),
     pytest.param("conjunctions announced", _narrower_classes, SESSIONS, marks=MORE),
     pytest.param("direct", _narrower_answers, SESSIONS, marks=MORE),
     pytest.param("pure epsilon", _a_share_for_each_question, 24, marks=MORE),

@@ -28,6 +28,9 @@ attributes:
 """
 
 
+NEW_YEARS = "2021-01-01, 2022-01-01, 2023-01-01"
+
+
 @pytest.fixture
 def visits() -> Session:
     draw, rows = np.random.default_rng(3), 4000
@@ -55,6 +58,29 @@ def test_a_case_with_three_groups_costs_three_counts_at_most(visits):
     assert set(bought(visits)) <= {"fresh", "look"}
     reads = [plan["question"]["by"] for plan in visits._buyer.journal.all()]
     assert reads.count([]) == len(reads) <= 6  # counts, in one look or two each, and no table
+
+
+def test_years_are_groups_where_the_last_bin_ends_on_new_year():
+    """The last bin holds its upper edge, which is a day of another year: it is cut off."""
+    days = [dt.date(2021, 1, 1) + dt.timedelta(days=i % 730) for i in range(4000)] + [
+        dt.date(2023, 1, 1)
+    ] * 500
+    declared = DECLARED.replace("2018-01-01, 2019-01-01, 2020-01-01, 2021-01-01, 2021-12-31", NEW_YEARS)
+    rows = {"ward": ["a"] * 4500, "age": [30] * 4500, "cost": [10.0] * 4500}
+    project = us.Project.frame(pa.table({"day": days, **rows}), parse(declared), noise=SeededNoise(5))
+    session = us.session(project, alpha=0.05, beta=1e-9, queries=100)
+    for expression, names in (
+        ("year(day)", [2021, 2022, 2023]),
+        ("extract(year FROM day)", [2021, 2022, 2023]),
+        ("date_trunc('year', day)", [dt.date(2021, 1, 1), dt.date(2022, 1, 1), dt.date(2023, 1, 1)]),
+    ):
+        statement = f"SELECT {expression} AS y, count(*) AS n FROM visits GROUP BY y"
+        for answer in (session.ask(statement), project.ask(statement, epsilon=20, beta=1e-9)):
+            assert [row[0] for row in answer.rows] == names
+            for row, year in zip(answer.cells, (2021, 2022, 2023), strict=True):
+                assert row[1].low <= sum(day.year == year for day in days) <= row[1].high
+    with pytest.raises(QueryError, match="varies inside a bin"):
+        session.ask("SELECT month(day) AS m, count(*) FROM visits GROUP BY m")
 
 
 def test_years_are_groups_where_the_bins_are_years(visits):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -10,8 +13,10 @@ from session_analysts import attributes, conjunction, table_of
 from session_analysts import curator as curator_over
 from understudy.declaration.file import parse
 from understudy.noise.samplers import SeededNoise
+from understudy.privacy.limits import Limits
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
+from understudy.sessions import policy
 from understudy.sessions.direct import intervals, running_sums
 from understudy.sessions.knowledge import IntervalTable
 from understudy.sessions.session import session as session_of
@@ -77,31 +82,108 @@ def test_running_sums_are_as_narrow_as_the_band():
     assert np.cumsum(cells.high - cells.low)[-1] > 5 * session.width
 
 
-def test_a_median_is_as_narrow_as_the_band_of_ranges():
-    edges = ", ".join(str(edge) for edge in range(0, 110, 5))
-    declared = parse(
-        f"""
+PEOPLE = town.people(5000)
+EDGES = ", ".join(str(edge) for edge in range(0, 110, 5))
+DECLARED = parse(
+    f"""
 understudy: 1
 name: town
 source: town.parquet
 budget: {{epsilon: 100, delta: 1e-9}}
 neighbours: replace
 attributes:
-  age: {{type: integer, edges: [{edges}]}}
+  age: {{type: integer, edges: [{EDGES}]}}
   smoker: {{type: boolean}}
 """
-    )
-    people = town.people(5000)
-    widths = {}
-    for classes in ((), (ranges("age"),)):
-        project = us.Project.frame(people, declared, noise=SeededNoise(4))
-        session = us.session(project, alpha=0.02, queries=100, classes=classes)
-        [[found]] = session.ask("SELECT median(age) FROM town").cells
-        ages = np.asarray(people["age"])
+)
+MEDIAN = "SELECT median(age) FROM town"
+
+
+def opened(project=None, **terms):
+    project = project or us.Project.frame(PEOPLE, DECLARED, noise=SeededNoise(4))
+    return us.session(project, **({"alpha": 0.02, "beta": 1e-6, "queries": 1000} | terms))
+
+
+def bought(session) -> list[tuple[str, object]]:
+    return [(plan["kind"], plan.get("kinds")) for plan in session._buyer.journal.all()]
+
+
+def test_a_median_buys_the_ranges_that_it_needs():
+    """The errors of cells would add up to many times as much."""
+    ages, widths = np.asarray(PEOPLE["age"]), {}
+    for mechanism in ("auto", "direct"):
+        [[found]] = opened(mechanism=mechanism).ask(MEDIAN).cells
         assert found.low <= float(np.median(ages)) <= found.high
-        widths[bool(classes)] = found.high - found.low
-    assert widths[True] <= 10
-    assert widths[True] < widths[False] / 2
+        widths[mechanism] = found.high - found.low
+    assert widths["auto"] <= 10
+    assert widths["auto"] < widths["direct"] / 2
+
+
+def test_the_ranges_of_a_median_are_priced_and_told_and_bought_once():
+    session = opened()
+    quoted = session.price(MEDIAN)
+    assert session.known(MEDIAN) is None
+    answer = session.ask(MEDIAN)
+    assert answer.cost.units == quoted.units == session.curator.ledger.spent.units > 0
+    assert bought(session) == [("grids", ["ranges"])]
+    for free in (MEDIAN, "SELECT quantile_cont(age, 0.9), count(*) FROM town", "SELECT avg(age) FROM town"):
+        assert session.price(free).units == 0
+        assert session.known(free) is not None
+        assert session.ask(free).cost.units == 0
+
+
+def test_a_request_pays_for_the_ranges_of_a_median_once():
+    session = opened()
+    first, again = (session.ask(MEDIAN, request="one") for _ in range(2))
+    assert first.cost.units == again.cost.units == session.curator.ledger.spent.units > 0
+
+
+def test_medians_of_groups_buy_ranges_in_every_group():
+    session = opened()
+    by_group = "SELECT smoker, median(age) FROM town GROUP BY smoker"
+    rows = session.ask(by_group).cells
+    assert [sorted(kinds) for _, kinds in bought(session)] == [["cells", "ranges"]]
+    smokes, ages = np.asarray(PEOPLE["smoker"]), np.asarray(PEOPLE["age"])
+    for smoker, (_, found) in zip((False, True), rows, strict=True):
+        assert found.low <= float(np.median(ages[smokes == smoker])) <= found.high
+    assert session.price("SELECT median(age) FROM town WHERE smoker").units == 0
+
+
+def test_a_median_inside_another_statement_buys_ranges_too():
+    session = opened()
+    session.ask(
+        "SELECT max(m) - min(m) FROM (SELECT smoker, median(age) AS m FROM town GROUP BY smoker) AS t"
+    )
+    assert bought(session)[0][0] == "grids"
+
+
+def test_another_process_knows_the_ranges_of_a_median():
+    project = us.Project.frame(PEOPLE, DECLARED, noise=SeededNoise(4))
+    one = opened(project, name="one").ask(MEDIAN)
+    again = opened(project, name="one")
+    assert again.price(MEDIAN).units == 0
+    assert again.ask(MEDIAN).cells == one.cells
+    assert again._buyer.policy._allowance._direct_cost > 0  # it was asked for, and is no purchase ahead
+
+
+def test_ranges_that_cost_too_much_are_not_bought_for_a_median(monkeypatch):
+    session = opened()
+    with monkeypatch.context() as patch:
+        patch.setattr(policy, "MOST", 2)
+        session.ask(MEDIAN)
+    assert {kind for kind, _ in bought(session)} == {"fresh"}
+    assert (
+        session.price(MEDIAN).units == 0
+    )  # a repetition costs nothing, also where ranges could be bought now
+    assert session.known(MEDIAN) is not None
+
+
+def test_a_median_is_made_of_cells_where_ranges_cannot_be_paid():
+    half = 0.5 * float(opened().price(MEDIAN).amount)
+    limited = replace(DECLARED, limits=Limits(analysts={"ada": Fraction(half)}))
+    session = opened(us.Project.frame(PEOPLE, limited, noise=SeededNoise(4)), analyst="ada")
+    assert session.ask(MEDIAN).source == "measured"
+    assert {kind for kind, _ in bought(session)} == {"fresh"}
 
 
 def test_a_conjunction_is_no_weighted_sum():

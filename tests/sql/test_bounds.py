@@ -16,6 +16,9 @@ from sql.generate import DOMAIN, OTHER, Writer, codes, exact_sums, inside, table
 from understudy.domain.bins import Bins
 from understudy.errors import QueryError
 from understudy.sql import Estimate, compile_sql
+from understudy.sql.compiled import _estimate
+from understudy.sql.grid import Numbers
+from understudy.sql.group import AXIS
 
 EXAMPLES = 10_000 if os.environ.get("UNDERSTUDY_AUDIT") else 500
 ROWS = 120
@@ -95,3 +98,15 @@ def test_bounds_that_forget_the_bins_are_caught():
     bounds_hold(cell, true, "")
     with pytest.raises(AssertionError):
         bounds_hold(cell._replace(low=cell.value, high=cell.value), true, "")
+
+
+def test_the_part_of_bins_is_never_more_than_half_of_the_interval():
+    """Bins that a condition cuts may move one end alone, by more than half of the interval."""
+    point, high = np.array([10.0]), np.array([12.0])
+    none = np.zeros(1, bool)
+    wide, narrow, near = (
+        Numbers((AXIS,), point, np.array([end]), high, null=none, unknown=none) for end in (0.0, 9.0, 2.0)
+    )
+    told = _estimate(wide, narrow, 0)
+    assert (told.low, told.high, told.discretisation) == (0.0, 12.0, 6.0)
+    assert _estimate(wide, near, 0).discretisation == 2.0

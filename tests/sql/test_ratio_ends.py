@@ -1,7 +1,9 @@
-"""Fieller's interval for the average of a measure: it holds as often as it says, and is narrower than the box."""
+"""Intervals from the noise of sums, for averages and variances: they hold as often as they say, and are narrower
+than those from a box around each sum."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from statistics import NormalDist
 
@@ -11,17 +13,22 @@ import pytest
 
 import understudy as us
 from statistical import assert_at_most
+from understudy.curator.calibration import LaplaceSums
 from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain
 from understudy.mechanism.gaussian import GaussianMechanism
+from understudy.mechanism.laplace import LaplaceMechanism
 from understudy.noise.samplers import SeededNoise
-from understudy.query.cell_noise import CellNoise
+from understudy.query.cell_noise import CellNoise, TallyNoise
 from understudy.query.linear import LinearQuery
 from understudy.sql import measured
 from understudy.sql.aggregate import Folded
-from understudy.sql.measured import moments
+from understudy.sql.grid import Floats
+from understudy.sql.group import Tally
+from understudy.sql.measured import MeasuredSpread, Moments, moments
+from understudy.sql.ratio_intervals import JointNoise
 
-BETA, RUNS = 0.2, 4_000
+BETA, RUNS, SPREADS = 0.2, 4_000, 1_000
 PAY = Bins.measure("pay", 0, 100)
 DOMAIN = Domain((PAY,))
 AVERAGE = moments("centred", "x", LinearQuery.everyone(DOMAIN), (PAY,))
@@ -95,6 +102,100 @@ def test_without_noise_that_is_known_or_a_probability_there_is_none():
     assert AVERAGE.ratio_ends(silent, AVERAGE.forms["x"]) is None
 
 
+# ---- Laplace noise, and variances
+
+
+def laplace_released(
+    kinds: Sequence[float], *, seed: int, cells: int = 1, loud: float = 1.0, runs: int = RUNS
+) -> list[Folded]:
+    """Many releases of sums by Laplace noise of one scale, each added up of some cells; `loud` is a mutant's."""
+    resolution, scale = 1 << 10, Fraction(20 << 10)
+    mechanism = LaplaceMechanism(epsilon=1 / scale, l1=1)
+    noise, found = SeededNoise(seed), list[Folded]()
+    for exact in kinds:
+        steps = np.full((cells, runs), round(exact * resolution / cells), np.int64)
+        value = mechanism.release(steps.ravel(), noise=noise).reshape(steps.shape).sum(axis=0) / resolution
+        told = TallyNoise(
+            value,
+            np.full(runs, cells * 2 * (20.0 / loud) ** 2),
+            np.full(runs, cells * 1.5 / resolution),
+            np.full(runs, float(cells)),
+            runs * BETA / len(kinds),
+            LaplaceSums(scale / Fraction(loud), resolution),
+        )
+        found.append(Folded(value, value, value, noise=told))
+    return found
+
+
+SHARES = moments("shares", "x", LinearQuery.everyone(DOMAIN), (PAY,))
+
+
+def laplace_misses(rows: float, place: float, **given) -> int:
+    told = laplace_released([rows * (1 - place), rows * place], seed=5, **given)
+    found = SHARES.ratio_ends(told, SHARES.forms["x"])
+    assert found is not None
+    exact = round(rows * place * 1024) / (round(rows * place * 1024) + round(rows * (1 - place) * 1024))
+    return int(((found[0] > exact) | (found[1] < exact)).sum())
+
+
+@pytest.mark.parametrize("cells", [1, 3])
+@pytest.mark.parametrize(("rows", "place"), [(50, 0.5), (300, 0.125), (30_000, 0.0), (30_000, 0.4)])
+def test_with_laplace_noise_the_ratio_is_outside_as_often_as_it_may_be(rows, place, cells):
+    assert_at_most(laplace_misses(rows, place, cells=cells), RUNS, BETA)
+
+
+def test_with_laplace_noise_it_is_no_wider_than_it_has_to_be():
+    assert laplace_misses(30_000, 0.4) > 0.8 * BETA * RUNS
+
+
+def test_an_interval_for_less_laplace_noise_is_noticed():
+    with pytest.raises(AssertionError):
+        assert_at_most(laplace_misses(30_000, 0.4, loud=1.25), RUNS, BETA)
+
+
+def spread_of(family: str, rows: int, *, loud: float = 1.0, seed: int = 8) -> tuple[Floats, Floats, float]:
+    """The ends of the variance of a group with as many rows at a quarter as at three quarters, many times."""
+    x, xx = rows * 0.5, rows * (0.0625 + 0.5625) / 2
+    made = moments(family, "xx", LinearQuery.everyone(DOMAIN), (PAY,))
+    matrix = np.array([made.forms[name] for name in ("rows", "x", "xx")])
+    exact = np.linalg.solve(matrix, [rows, x, xx])
+    if family == "shares":
+        told = laplace_released(exact.tolist(), seed=seed, loud=loud, runs=SPREADS)
+    else:
+        told, noise = [], SeededNoise(seed)
+        mechanism = GaussianMechanism(rho=Fraction(1, 800), l2_squared=RESOLUTION**2)
+        for value in exact:
+            drawn = mechanism.release(np.full(SPREADS, round(value * RESOLUTION)), noise=noise) / RESOLUTION
+            known = CellNoise(
+                float(mechanism.variance) / RESOLUTION**2 / loud**2, 1.5 / RESOLUTION, SPREADS * BETA / 3
+            )
+            told.append(Folded(drawn, drawn, drawn, noise=known.on(drawn)))
+    ends = MeasuredSpread(made, "variance", sample=False).estimate(_fold(made, told), discretised=True)
+    return ends.low / 100**2, ends.high / 100**2, 0.0625
+
+
+def _fold(made: Moments, told: Sequence[Folded]) -> Callable[[Tally], Folded]:
+    held = dict(zip((tally.key for tally in made.tallies), told, strict=True))
+    return lambda tally: held[tally.key]
+
+
+def spread_misses(family: str, rows: int, **given) -> int:
+    low, high, exact = spread_of(family, rows, **given)
+    return int(((low > exact) | (high < exact)).sum())
+
+
+@pytest.mark.parametrize("rows", [100, 4_000])
+@pytest.mark.parametrize("family", ["centred", "shares"])
+def test_the_variance_is_outside_as_often_as_it_may_be(family, rows):
+    assert_at_most(spread_misses(family, rows), SPREADS, BETA)
+
+
+@pytest.mark.parametrize("family", ["centred", "shares"])
+def test_an_interval_of_a_variance_for_less_noise_is_noticed(family):
+    with pytest.raises(AssertionError):
+        assert_at_most(spread_misses(family, 4_000, loud=2.0), SPREADS, BETA)
+
+
 # ---- in questions
 
 
@@ -124,6 +225,27 @@ def test_an_average_alone_is_narrower_and_beside_its_sum_it_has_the_box(frame):
     counted = widths(frame, "SELECT sex, avg(pay), count(*) FROM t GROUP BY sex", 1)
     summed = widths(frame, "SELECT sex, avg(pay), sum(pay), count(*) FROM t GROUP BY sex", 1)
     assert alone < 0.96 * counted < 0.96 * 0.92 * summed
+
+
+@pytest.mark.parametrize("aggregate", ["avg(pay)", "variance(pay)", "stddev(pay)", "covar_pop(pay, age)"])
+@pytest.mark.parametrize("delta", [1e-9, 0])
+def test_intervals_from_the_noise_are_narrower_than_those_from_boxes(frame, aggregate, delta, monkeypatch):
+    attributes = {"pay": {"bounds": [0, 100], "resolution": 1}, "age": {"bounds": [0, 120], "resolution": 1}}
+    wide = frame.assign(age=frame["pay"] + 20)
+
+    def width() -> float:
+        with us.declare(
+            wide, attributes=attributes, name="t", neighbours="add-remove", epsilon=50, delta=delta
+        ) as opened:
+            opened.curator._noise = SeededNoise(3)
+            given = {"rho": 0.05} if delta else {"epsilon": 0.5}
+            cell = opened.sql(f"SELECT {aggregate} FROM t", **given).cells[0][0]
+        return cell.high - cell.low
+
+    narrow = width()
+    monkeypatch.setattr(JointNoise, "of", classmethod(lambda cls, noises: None))
+    box = width()
+    assert narrow < (0.85 if aggregate.startswith("avg") else 0.75) * box
 
 
 def test_all_averages_of_a_statement_hold_together(frame):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain
 from understudy.standin.graphical.model import CandidateSizes, model_cells
-from understudy.standin.graphical.tree import Layout, junction_tree
+from understudy.standin.graphical.tree import GrowingTree, Layout, junction_tree
 
 
 def domain_of(*sizes: int) -> Domain:
@@ -67,6 +67,19 @@ def test_candidates_are_sized_as_if_each_were_added_alone(case, data):
     candidates = [domain.clique(c) for c in data.draw(st.lists(wanted, max_size=6))]
     cells = CandidateSizes(domain, candidates).cells(cliques)
     assert cells.tolist() == [model_cells(domain, [*cliques, c]) for c in candidates]
+
+
+@given(domains_with_cliques(), st.integers(0, 3), st.integers(1, 400))
+def test_a_growing_tree_takes_what_a_model_of_so_many_cells_can_hold(case, begun, most):
+    domain, cliques = case
+    held = list(cliques[:begun])
+    tree = GrowingTree(domain, held, most)
+    for clique in cliques[begun:]:
+        cells = model_cells(domain, [*held, clique])
+        assert tree.grown(clique) == cells
+        assert tree.take(clique) == (cells <= most)
+        held += [clique] if cells <= most else []
+        assert tree.cells == model_cells(domain, held)
 
 
 def test_a_chain_needs_no_fill_in():

@@ -32,6 +32,7 @@ from understudy.starting.start import budget_of, start
 from understudy.starting.summary import summary
 from understudy.starting.written import reading_of
 from understudy.table.column_reader import WRITINGS, ValueKind
+from understudy.table.source import open_source
 
 ROWS = 6_000
 TOWNS = ("Köln", "New York", "O'Brien, Co")
@@ -455,3 +456,91 @@ def test_the_command_lists_keys(tmp_path):
     told = json.loads(call("keys", "town", "--epsilon", "2", "--json", cwd=tmp_path).stdout)
     assert set(told["keys"]) == {"Ulm", "Bonn", "Kiel"}
     assert told["at_least"] == 10
+
+
+# ---------------------------------------------------------------------------------------- words and encodings
+
+
+def _written(path: Path, columns: dict[str, list[str]], encoding: str = "utf-8") -> Path:
+    with path.open("w", encoding=encoding, newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(columns)
+        writer.writerows(zip(*columns.values(), strict=True))
+    return path
+
+
+def _with_words(tmp_path: Path) -> Path:
+    """Two in five values of each column but the last are words that stand for nothing."""
+    words = ("N/A", "-")
+    rows = range(4_000)
+    day = dt.date(2001, 1, 1)
+    told = {
+        "age": [words[i % 2] if i % 5 < 2 else str(20 + i % 50) for i in rows],
+        "pay": [words[i % 2] if i % 5 < 2 else f"{1_000 + i % 700:,}.50" for i in rows],
+        "joined": [
+            words[i % 2] if i % 5 < 2 else f"{day + dt.timedelta(days=i % 900):%d.%m.%Y}" for i in rows
+        ],
+        "time": [words[i % 2] if i % 5 < 2 else f"{day + dt.timedelta(days=i % 900)} 10:00:00" for i in rows],
+        "smokes": [words[i % 2] if i % 5 < 2 else ("yes", "no")[i % 2] for i in rows],
+        "answer": [words[i % 2] if i % 5 < 2 else ("red", "blue")[i % 2] for i in rows],
+    }
+    return _written(tmp_path / "words.csv", told)
+
+
+def test_words_for_nothing_do_not_hide_what_a_column_is(tmp_path):
+    found = started(_with_words(tmp_path), tmp_path / "u.yml", epsilon=50)
+    kinds = {column.name: column.kind for column in found.columns}
+    numbers = {"age": "integer", "pay": "real", "joined": "date", "time": "date"}
+    assert kinds == numbers | {"smokes": "boolean", "answer": "category"}
+    for column in found.columns:
+        if column.name in numbers:
+            assert abs(column.missing - 1_600) < 100
+    domain = read(tmp_path / "u.yml").domain
+    assert all("N/A" in domain[name].intake.missing for name in (*numbers, "smokes"))
+    assert {"N/A", "-"} <= set(domain["answer"].labels)  # in a column of text a word is a value
+    assert not domain["answer"].intake.missing
+    with us.open(tmp_path / "u.yml") as opened:
+        for name in ("pay", "time"):
+            told = opened.ask(f"count {name} is null", epsilon=5)
+            assert abs(told.value - 1_600) < 100
+    declared = read(tmp_path / "u.yml")
+    fit = open_source(declared.source, base=tmp_path).read_through(declared.domain)
+    assert not any(each.unreadable for each in fit.attributes)
+
+
+def test_the_words_can_be_changed_and_are_part_of_what_was_bought(tmp_path):
+    data = _with_words(tmp_path)
+    found = started(data, tmp_path / "u.yml", epsilon=50, missing=["-"])
+    kinds = {column.name: column.kind for column in found.columns}
+    assert kinds["age"] != "integer"  # N/A is text now
+    with pytest.raises(SourceError, match="exists already"):
+        started(data, tmp_path / "u.yml", epsilon=50)
+    _written(tmp_path / "n.csv", {"n": [("-99", str(i % 40))[i % 3 > 0] for i in range(3_000)]})
+    call("start", "n.csv", "--epsilon", "50", "--missing", "-99", "-o", "n.yml", cwd=tmp_path)
+    attribute = read(tmp_path / "n.yml").domain["n"]
+    assert attribute.intake.missing == ("-99",)
+    assert attribute.lower_bound >= 0
+
+
+@pytest.mark.parametrize("neighbours", [Neighbours.REPLACE, Neighbours.ADD_REMOVE])
+def test_no_row_is_lost_by_bytes_of_another_encoding(neighbours, tmp_path):
+    rows = 3_000
+    columns = {
+        "town": [("Köln", "Zürich")[i % 2] for i in range(rows)],
+        "age": [str(i % 60) for i in range(rows)],
+    }
+    data = _written(tmp_path / "t.csv", columns, "latin-1")
+    found = started(data, tmp_path / "u.yml", epsilon=50, neighbours=neighbours)
+    kinds = {column.name: column.kind for column in found.columns}
+    assert kinds == {"town": "category", "age": "integer"}
+    town = next(column for column in found.columns if column.name == "town")
+    assert {label for label, _ in town.keys} == {"K\ufffdln", "Z\ufffdrich"}
+    assert "--encoding" in town.why
+    assert "undecodable: replace" in found.text
+    with us.open(tmp_path / "u.yml") as opened:
+        assert abs(opened.ask("count town = K\ufffdln", epsilon=5).value - rows / 2) < 100
+        assert abs(opened.sql("SELECT count(*) FROM t WHERE age < 30", epsilon=5).rows[0][0] - rows / 2) < 100
+    named = started(data, tmp_path / "named.yml", epsilon=50, encoding="latin-1", neighbours=neighbours)
+    town = next(column for column in named.columns if column.name == "town")
+    assert {label for label, _ in town.keys} == {"Köln", "Zürich"}
+    assert "--encoding" not in town.why

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ugly import HEADER, ugly, write_ugly
-from understudy.declaration.declaration import SourceSpec
+from understudy.declaration.declaration import SourceSpec, Undecodable
 from understudy.declaration.file import parse
 from understudy.domain.attribute import Categories
 from understudy.domain.bins import Bins
@@ -247,3 +247,36 @@ def test_a_line_that_is_ragged_and_cannot_be_read_is_counted_once(tmp_path):
     lost = opened(tmp_path, b"n,x\no,1\nM\xfcller\nB\xfc,1\no,1,2\no,4\n").lost()
     assert (lost.dropped, lost.dropped_at) == (2, (3, 4))
     assert (lost.ragged, lost.ragged_at) == (1, (5,))
+
+
+def _texts(source) -> list[str]:
+    return source.expression.to_pyarrow().sort_by("x").column("n").to_pylist()
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("quoted", [False, True])
+def test_bytes_of_another_encoding_are_replaced_where_that_is_declared(packed, quoted, tmp_path):
+    """Each row by itself: no line is lost, none is joined with the next, and those in UTF-8 stay as they are."""
+    words = [b"o", b"M\xfcller", "Müller".encode(), b"M\xc3", b"\xff\xfe", b"\xe2\x82", "日本".encode()]
+    lines = [b'"%s",%d' % (word, i) if quoted else b"%s,%d" % (word, i) for i, word in enumerate(words)]
+    body = b"\xef\xbb\xbfn,x\n" + b"\n".join(lines) + b"\n"
+    name = "t.csv.gz" if packed else "t.csv"
+    source = opened(tmp_path, body, name, undecodable=Undecodable.REPLACE)
+    assert _texts(source) == [word.decode("utf-8", "replace") for word in words]
+    assert source.read_through(DOMAIN).lost.dropped == 0
+    dropping = opened(tmp_path, body, name)
+    assert len(_texts(dropping)) == 3
+    assert source.version != dropping.version
+
+
+def test_a_file_in_utf8_is_read_as_it_is_also_where_bytes_would_be_replaced(tmp_path):
+    source = opened(tmp_path, "n,x\nMüller,1\n日本,2\n".encode(), undecodable=Undecodable.REPLACE)
+    assert _texts(source) == ["Müller", "日本"]
+    views = source.expression.get_backend().con.execute("SELECT sql FROM duckdb_views()").fetchall()
+    assert any(str(tmp_path) in sql for (sql,) in views)  # the file itself, and no copy
+
+
+def test_a_long_file_is_utf8_where_a_character_lies_across_two_pieces(tmp_path):
+    text = "n,x\n" + "a" * ((1 << 20) - 5) + "ü,1\n"
+    source = opened(tmp_path, text.encode(), undecodable=Undecodable.REPLACE)
+    assert _texts(source) == ["a" * ((1 << 20) - 5) + "ü"]

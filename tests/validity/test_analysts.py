@@ -46,7 +46,7 @@ def test_all_widths_hold_together(mode, size):
 
 ATTACKS = {**{name: ANALYSTS[name] for name in ANALYSTS if not name.startswith("T7")}, "saving": saving}
 ATTACKED = ((1000, 100), (3000, 300), (10_000, 1000), (10_000, 10_000)) if LONG else ((600, 40),)
-ATTACK_RUNS = {100: 200, 300: 200, 1000: 40, 10_000: 12} if LONG else {40: 7}
+ATTACK_RUNS = {100: 200, 300: 200, 1000: 40, 10_000: 8} if LONG else {40: 7}
 
 
 @pytest.mark.parametrize("size", ATTACKED, ids=str)

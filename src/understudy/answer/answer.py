@@ -92,6 +92,8 @@ class Answer:
     cut_bins          the certified ends of each interval, and the part of it that comes from bins, where the
                       condition cuts bins that a release knows as a whole only: rows are then taken to be spread
                       evenly in them, which nobody vouches for. None elsewhere
+    low, high         the ends of each interval, where it need not lie evenly around `value`: of aggregates of
+                      measures, quantiles among them. `error` is the distance to the farther one. None elsewhere
     unit              what the numbers are: `people`, `share of all rows`, `rate within` and the groups' names, or
                       an aggregate of measures such as `avg of income`, in their own unit
     """
@@ -108,11 +110,13 @@ class Answer:
     unit: str = "people"
     cut_bins: CutBins | None = None
     population_theorem: str | None = None
+    low: NDArray[np.float64] | None = None
+    high: NDArray[np.float64] | None = None
 
     def __post_init__(self) -> None:
         check_population(self)
         kept: dict[int, NDArray[np.float64]] = {}  # an array that is given twice is kept once
-        for name in ("value", "error", "noisy", "population_error"):
+        for name in ("value", "error", "noisy", "population_error", "low", "high"):
             given = getattr(self, name)
             if given is None:
                 continue
@@ -154,6 +158,8 @@ class Answer:
     def to_frame(self, backend: str = "pyarrow") -> Any:
         """A frame with a row for each cell: its labels, `value` (or `share`, or `rate`), `error` and `noisy`.
 
+        Of aggregates of measures it has `low` and `high` as well, the ends of each interval.
+
         `backend` is pyarrow, pandas, polars, or another that `answer.frames` names; a `ParameterError` where it is
         unknown or not installed.
         """
@@ -173,9 +179,17 @@ class Answer:
         Raises a `ParameterError` that says what to install where Altair is not there.
         """
         rows = [
-            ChartRow(labels, ErrorBar.around(value, error)) for labels, value, error in self._first(MOST_BARS)
+            ChartRow(labels, bar)
+            for (labels, _, _), bar in zip(self._first(MOST_BARS), self._bars(MOST_BARS), strict=True)
         ]
         return error_bars(self.query.by, rows, value=self.measure, total=self.query.size)
+
+    def _bars(self, most: int) -> list[ErrorBar]:
+        """The interval of each cell, up to a number of them."""
+        if self.low is None or self.high is None:
+            return [ErrorBar.around(value, error) for _, value, error in self._first(most)]
+        cells = islice(zip(self.low.flat, self.value.flat, self.high.flat, strict=True), most)
+        return [ErrorBar(float(value), float(low), float(high)) for low, value, high in cells]
 
     def _first(self, most: int) -> list[tuple[tuple[str, ...], float, float]]:
         """`rows` up to a number of cells: the others are not named, however many there are."""
@@ -199,6 +213,8 @@ class Answer:
         }
         if self.cut_bins is not None:
             common["cut_bins"] = self.cut_bins.as_dict()
+        if self.low is not None and self.high is not None:
+            common |= {"low": self.low.tolist(), "high": self.high.tolist()}
         if not self.query.by:
             return {"value": float(self.value), "error": float(self.error), **common}
         rows = [
@@ -214,8 +230,8 @@ class Answer:
     def _repr_html_(self) -> str:
         by = self.query.by
         shown = [
-            [*labels, notebook.number(value), notebook.half_width(error), ErrorBar.around(value, error)]
-            for labels, value, error in self._first(MOST_ROWS)
+            [*labels, notebook.number(value), notebook.half_width(error), bar]
+            for (labels, value, error), bar in zip(self._first(MOST_ROWS), self._bars(MOST_ROWS), strict=True)
         ]
         sure = notebook.certainty(self.beta)
         note = f"The table's own numbers are within their bars, all at once, with probability {sure}."

@@ -72,6 +72,10 @@ class AroundQuestion:
         return self.compiled.marginals
 
     @property
+    def running(self) -> dict[int, str]:
+        return self.compiled.running
+
+    @property
     def words(self) -> str:
         return self.text
 

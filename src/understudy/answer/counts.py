@@ -55,6 +55,18 @@ class CellCounts:
         """How far the table's counts can be above `centre`."""
         return self.half_width if self.cut_bins is None else self.cut_bins.high - self.centre
 
+    def knowing(self, excluded: NDArray[np.bool_] | None) -> CellCounts:
+        """The same with exact zeros in the cells that the condition of the question itself rules out."""
+        if excluded is None or self.cut_bins is not None:
+            return self
+        told = {
+            name: np.where(excluded, 0.0, values)
+            for name in ("value", "error", "noisy", "population_error")
+            if (values := getattr(self.answer, name)) is not None
+        }
+        centre, half_width = (np.where(excluded, 0.0, part) for part in (self.centre, self.half_width))
+        return replace(self, answer=replace(self.answer, **told), centre=centre, half_width=half_width)
+
     def without_bins(self) -> CellCounts:
         """The same with the half-widths that there would be if rows were spread evenly in cut bins."""
         if self.cut_bins is None:

@@ -47,6 +47,12 @@ class Answered(Protocol):
     def noisy(self) -> NDArray[np.float64]: ...
 
     @property
+    def low(self) -> NDArray[np.float64] | None: ...
+
+    @property
+    def high(self) -> NDArray[np.float64] | None: ...
+
+    @property
     def measure(self) -> str: ...
 
 
@@ -85,6 +91,8 @@ def as_backend(table: Any, backend: str) -> Any:
 def answer_frame(answer: Answered, backend: str = "pyarrow") -> Any:
     """A frame with a row for each cell: its labels, and the `value`, `error` and `noisy` of the answer.
 
+    Where the answer has them, `low` and `high` follow, the ends of each interval.
+
     The values of a share are headed `share`, those of a rate `rate`: nobody takes one for the other.
 
     Where an attribute has one of these names, the answer's column gets an underscore.
@@ -92,7 +100,8 @@ def answer_frame(answer: Answered, backend: str = "pyarrow") -> Any:
     by = list(answer.query.by)
     labels = [list(cell) for cell in answer.query.labels()]
     columns: dict[str, Any] = {name: [cell[i] for cell in labels] for i, name in enumerate(by)}
-    for name in ("value", "error", "noisy"):
+    ends = () if answer.low is None or answer.high is None else ("low", "high")
+    for name in ("value", "error", "noisy", *ends):
         free = answer.measure if name == "value" else name
         while free in columns:
             free += "_"

@@ -128,6 +128,8 @@ class MeasureQuestion:
             beta,
             self.unit,
             population_theorem=theorem,
+            low=np.asarray(told.low, np.float64).reshape(shape) if vouched else None,
+            high=np.asarray(told.high, np.float64).reshape(shape) if vouched else None,
         )
 
     def _estimate(

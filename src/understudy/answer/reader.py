@@ -107,7 +107,7 @@ class CountQuestion:
         return cell_columns(self.marginal.by)
 
     def answer(self, counts: SourceCounts) -> Answer:
-        return counts.cells[0].answer
+        return counts.cells[0].knowing(self.marginal.excluded).answer
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ class ShareQuestion:
     def answer(self, counts: SourceCounts) -> Answer:
         rows = RowBounds.measured(counts.cells[1]) if self.counts_everyone else counts.rows
         source = weakest(cells.answer.source for cells in counts.cells)
-        told = share(counts.cells[0], rows)
+        told = share(counts.cells[0].knowing(self.marginal.excluded), rows)
         return replace(told, cost=counts.cost, beta=counts.beta, source=source, unit=SHARE)
 
 

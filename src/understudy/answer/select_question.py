@@ -30,6 +30,10 @@ class SelectQuestion:
         return self.compiled.marginals
 
     @property
+    def running(self) -> dict[int, str]:
+        return self.compiled.running
+
+    @property
     def words(self) -> str:
         return self.text
 

@@ -14,7 +14,7 @@ GROUPS: dict[str, dict[str, tuple[str, ...]]] = {
     "release": {
         "What is released": ("out", "workload", "rows", "within", "csv", "seed", "force"),
         "Price and error": ("epsilon", "delta", "alpha", "beta", "dry_run", "yes"),
-        "How it is made": ("method", "memory", "seconds", "ranges", "max_cells", "option"),
+        "How it is made": ("method", "target", "memory", "seconds", "device", "ranges", "max_cells", "option"),
         "A run and its name": ("name", "analyst", "abandon"),
     },
     "token new": {

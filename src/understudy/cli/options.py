@@ -55,6 +55,7 @@ ARGUMENTS = frozenset(
     (
         "alpha",
         "delta",
+        "device",
         "epsilon",
         "force",
         "guess",
@@ -66,6 +67,7 @@ ARGUMENTS = frozenset(
         "name",
         "noise",
         "rows",
+        "target",
     )
 )
 """What the library's messages speak of that is an option of a command under the same name."""

@@ -60,6 +60,12 @@ def release(
     device: Annotated[
         str | None, typer.Option(help="cuda has a GPU hold the weights of ic; needs understudy[cuda].")
     ] = None,
+    target: Annotated[
+        str | None,
+        typer.Option(
+            help="An attribute that models will predict from the rows: marginals with it weigh more."
+        ),
+    ] = None,
     ranges: Annotated[
         str | None, typer.Option(help="Ordered attributes whose ranges are asked: age,hours; by residual.")
     ] = None,
@@ -124,6 +130,7 @@ def release(
         "memory": None if memory is None else as_bytes(memory),
         "seconds": seconds,
         "device": device,
+        "target": target,
         "ranges": None if ranges is None else [name.strip() for name in ranges.split(",")],
     }
     options = {key: value for key, value in given.items() if value is not None} | _options(option or [])

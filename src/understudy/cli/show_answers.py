@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import islice
+from itertools import compress, islice
 from math import isfinite
 
 import numpy as np
@@ -35,7 +35,7 @@ def show(
     """
     say(question)
     rows = _sql_rows(answer, everything) if isinstance(answer, SqlAnswer) else _rows(answer, everything)
-    count = len(answer.cells) if isinstance(answer, SqlAnswer) else answer.value.size
+    count = len(answer.cells) if isinstance(answer, SqlAnswer) else _shown_cells(answer)
     keys = _sql_keys(answer) if isinstance(answer, SqlAnswer) else range(len(answer.query.by))
     heads = isinstance(answer, SqlAnswer) or bool(answer.query.by)
     say_table(rows, left=set(keys), heads=heads, indent=2)
@@ -63,7 +63,7 @@ def show(
             say_table(_sql_rows(inner, everything), left=set(_sql_keys(inner)), heads=True, indent=4)
         say(f"  what was released is within its bounds, all of it {certainty_told(answer.beta)}")
         return
-    within = "their bounds" if isinstance(answer, SqlAnswer) else "the error"
+    within = "their bounds" if isinstance(answer, SqlAnswer) or answer.low is not None else "the error"
     say(f"  all within {within} {certainty_told(answer.beta)}; {price}")
     if isinstance(answer, SqlAnswer) and answer.order == "uncertified":
         say(f"  {UNCERTIFIED_ORDER}")
@@ -97,23 +97,36 @@ def _of_cut_bins(answer: Answer | SqlAnswer) -> Iterator[str]:
 
 
 def _rows(answer: Answer, everything: bool) -> list[tuple[str, ...]]:
-    """Labels, value and error of each cell; heads over them where there are groups."""
+    """Labels, value and error of each cell; heads over them where there are groups.
+
+    Groups that the condition of the question rules out are left out: `count age < 30 by age`.
+    """
     most = answer.value.size if everything else SHOWN
     digits = 0 if answer.unit == "people" else 5
-    cells = islice(
-        zip(answer.query.cell_labels(), answer.value.reshape(-1), answer.error.reshape(-1), strict=True), most
-    )
+    ruled_out = answer.query.excluded
+    possible = np.ones(answer.value.size, bool) if ruled_out is None else ~ruled_out.ravel()
+    cells = islice(compress(enumerate(answer.query.cell_labels()), possible.tolist()), most)
     values = [
-        (labels, f"{value:,.{digits}f}", f"± {error:,.{digits}f}{_doubt(answer, float(value), float(error))}")
-        if isfinite(error)
-        else (labels, f"{value:,.{digits}f}", "error unknown")
-        for labels, value, error in cells
+        (labels, f"{answer.value.flat[i]:,.{digits}f}", _interval(answer, i, digits)) for i, labels in cells
     ]
     heads = [(*answer.query.by, answer.unit, "")] if answer.query.by else []
     if not heads and answer.unit != "people":
         values = [(labels, value, f"{error}  {answer.unit}") for labels, value, error in values]
     errors = max((len(error) for _, _, error in values), default=0)
     return [*heads, *((*labels, value, f"{error:<{errors}}") for labels, value, error in values)]
+
+
+def _shown_cells(answer: Answer) -> int:
+    ruled_out = answer.query.excluded
+    return answer.value.size - (0 if ruled_out is None else int(ruled_out.sum()))
+
+
+def _interval(answer: Answer, i: int, digits: int) -> str:
+    """How far the number of cell i may be off, in words."""
+    if answer.low is not None and answer.high is not None:
+        return f"between {answer.low.flat[i]:,.{digits}f} and {answer.high.flat[i]:,.{digits}f}"
+    value, error = float(answer.value.flat[i]), float(answer.error.flat[i])
+    return f"± {error:,.{digits}f}{_doubt(answer, value, error)}" if isfinite(error) else "error unknown"
 
 
 def _doubt(answer: Answer, value: float, error: float) -> str:

@@ -38,6 +38,14 @@ def start(
     delimiter: Annotated[
         str | None, typer.Option(help="Of a file of text; the one that the header has most of, otherwise.")
     ] = None,
+    missing: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--missing",
+            help="A text that stands for no value in a file of text; repeat it. In place of the usual list: "
+            "N/A, NA, -, ?, null, none, nan.",
+        ),
+    ] = None,
     dry_run: Annotated[
         bool,
         typer.Option("--dry-run", help="Say what it would cost and how precise it would be; buy nothing."),
@@ -59,6 +67,7 @@ def start(
     from understudy.starting.start import budget_of, columns_of
     from understudy.starting.start import start as begin
     from understudy.starting.summary import summary
+    from understudy.table.column_reader import MISSING_WORDS
 
     if dry_run:
         names = columns_of(data, table=table, encoding=encoding, delimiter=delimiter)
@@ -78,6 +87,7 @@ def start(
             table=table,
             encoding=encoding,
             delimiter=delimiter,
+            missing=MISSING_WORDS if missing is None else [word for word in missing if word],
             overwrite=overwrite,
         )
     made = f"Made with understudy {__version__} at {datetime.now(UTC):%Y-%m-%d %H:%M} UTC."

@@ -72,6 +72,8 @@ def answer_from_plain(plain: Mapping[str, Any], question: str, domain: Domain) -
         population_theorem=plain.get("population_theorem"),
         unit=plain["unit"],
         cut_bins=None if cut is None else _cut_bins(cut, query),
+        low=_numbers(_flat(plain["low"]), query) if "low" in plain else None,
+        high=_numbers(_flat(plain["high"]), query) if "high" in plain else None,
     )
 
 

@@ -6,13 +6,19 @@ import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from importlib import import_module
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+from understudy.answer.answer import Answer
 from understudy.answer.frames import as_backend
-from understudy.client.transport import Transport
+from understudy.answer.sql_answer import SqlAnswer
+from understudy.client.decode import answer_from_plain, is_of_sql, sql_answer_from_plain
+from understudy.client.transport import Transport, not_understood
+from understudy.domain.domain import Domain
+from understudy.domain.plain import domain_from_plain
 from understudy.errors import ParameterError, RefusedError
 from understudy.pages import notebook
 
@@ -52,6 +58,26 @@ class PublishedRelease:
     def certificate(self) -> dict[str, Any]:
         """What is proved about the release, by which theorem and at what price, as plain values."""
         return json.loads(self.read("certificate.json"))
+
+    def ask(self, question: str) -> Answer | SqlAnswer:
+        """The answer of the release to a question, worked out on the server; it costs nothing.
+
+        Returns an `Answer`, or a `SqlAnswer` for a SELECT statement: the same that `us.Release.load` of the
+        downloaded folder gives. Raises a `QueryError` where the question is not understood, and a `RefusedError`
+        where the release or the answer is too large for the server.
+        """
+        document = self._transport.post("releases", self.name, "ask", body={"question": question})[1]
+        try:
+            plain = document["answer"]
+            if is_of_sql(plain):
+                return sql_answer_from_plain(plain, question)
+            return answer_from_plain(plain, question, self._domain)
+        except (LookupError, TypeError, ValueError) as error:
+            raise not_understood() from error
+
+    @cached_property
+    def _domain(self) -> Domain:
+        return domain_from_plain(self.certificate()["domain"]["attributes"])
 
     def synthetic(self, backend: str = "pyarrow") -> Any:
         """The synthetic rows, as a frame of the library `backend`: pyarrow, pandas or polars, for instance."""
@@ -96,7 +122,9 @@ class PublishedRelease:
             "privacy": _privacy_told(self.privacy),
             "files": ", ".join(self.files),
         }
-        note = "Fetch it with .download(folder), and open the folder with us.Release.load."
+        note = (
+            "Ask it with .ask(question). Fetch it with .download(folder), and open that with us.Release.load."
+        )
         return notebook.panel(f"Release {self.name}", notebook.facts(known), note=note)
 
 

@@ -19,9 +19,11 @@ from understudy.errors import ParameterError, QueryError, RefusedError
 from understudy.mechanism.additive import Additive, error_of, noise_for
 from understudy.mechanism.bounded_noise import BoundedMechanism
 from understudy.mechanism.gaussian import GaussianMechanism
+from understudy.mechanism.laplace import LaplaceMechanism
 from understudy.mechanism.quantile import QuantileMechanism, quantile_sensitivity, shift_for
 from understudy.mechanism.quantile_hierarchy import QuantileHierarchy
-from understudy.noise.sums import NEARLY_NORMAL
+from understudy.mechanism.rounded_normal import RoundedNormalMechanism
+from understudy.noise.sums import NEARLY_NORMAL, NoiseLaw, weighted_bound
 from understudy.privacy.bounded_noise import MAX_REACH
 from understudy.privacy.budget import Budget
 from understudy.privacy.calibrate import cheapest
@@ -63,11 +65,11 @@ class PreparedMeasurement:
 
     @property
     def noises(self) -> tuple[CellNoise | None, ...]:
-        """For each marginal the noise on its cells, in people, where it is known to be nearly normal."""
+        """For each marginal the noise on its cells, in people, where it is nearly normal or Laplace noise."""
         if self.beta == 0:  # bounded noise: what is certain is certain, and normal noise never is
             return (None,) * len(self.marginals)
         return tuple(
-            _nearly_normal(marginal, *built, float(probability(self.beta)))
+            _cell_noise(marginal, *built, float(probability(self.beta)))
             for marginal, built in zip(self.marginals, self.mechanisms, strict=True)
         )
 
@@ -82,22 +84,43 @@ class PreparedMeasurement:
         return self.event.events[0] if len(self.event.events) == 1 else self.event
 
 
-def _nearly_normal(
-    marginal: Marginal, mechanism: Mechanism, resolution: int, beta: float
-) -> CellNoise | None:
-    """The noise on a marginal's cells, if it is Gaussian: on the lattice it is within a step of normal noise.
+def _cell_noise(marginal: Marginal, mechanism: Mechanism, resolution: int, beta: float) -> CellNoise | None:
+    """The noise on a marginal's cells: on the lattice it is within a step of normal or of Laplace noise.
 
-    (`sessions.simulation` says why, for variances of at least 4.) The sum of a moment is rounded once, by half a
-    step. Of weights that are rounded row by row nothing is said.
+    (`sessions.simulation` says why, for Gaussian noise of variances of at least 4; rounded normal noise is within
+    half a step of what was rounded.) The sum of a moment is rounded once, by half a step. Of weights that are
+    rounded row by row nothing is said.
     """
-    if not isinstance(mechanism, GaussianMechanism) or not marginal.where.is_counting:
+    if not marginal.where.is_counting:
         return None
-    if mechanism.l2_squared == 0:
+    rounding = 0.0 if marginal.moment is None else 0.5
+    match mechanism:
+        case LaplaceMechanism():
+            moved, variance, step = mechanism.l1, mechanism.variance, 1.0
+        case GaussianMechanism():
+            moved, variance, step = mechanism.l2_squared, mechanism.variance, 1.0
+        case RoundedNormalMechanism():
+            moved, variance, step = mechanism.l2_squared, mechanism.normal_variance, 0.5
+        case _:
+            return None
+    if moved == 0:
         return CellNoise(0.0, 0.0, 0.0)
-    if mechanism.variance < NEARLY_NORMAL:
+    if isinstance(mechanism, GaussianMechanism) and variance < NEARLY_NORMAL:
         return None
-    step = 1.0 if marginal.moment is None else 1.5
-    return CellNoise(float(mechanism.variance) / resolution**2, step / resolution, beta)
+    bound = LaplaceSums(mechanism.scale, resolution) if isinstance(mechanism, LaplaceMechanism) else None
+    return CellNoise(float(variance) / resolution**2, (step + rounding) / resolution, beta, bound)
+
+
+@dataclass(frozen=True)
+class LaplaceSums:
+    """How far weighted sums of Laplace noises of one scale reach, in people: a `WeightedBound`."""
+
+    scale: Fraction
+    resolution: int
+
+    def __call__(self, summed: tuple[tuple[int, int], ...], beta: float) -> float:
+        law = NoiseLaw("laplace", self.scale)
+        return weighted_bound(law, tuple((n, float(w)) for n, w in summed), beta) / self.resolution
 
 
 def flat_events(events: Iterable[Event]) -> Together:
@@ -284,8 +307,6 @@ class Calibration:
         They are of one measure over the same rows, two at least: QueryError if not. The ends of all cells are on
         their sides of the quantiles, except with probability `beta`.
         """
-        if price.currency == "rho" and self.budget.filter.reads_variance:
-            raise ParameterError("under this budget quantiles are drawn each by itself")
         ends = [self._quantile_end(marginal) for marginal in marginals]
         steps = ends[0][1]
         found = QuantileHierarchy.made(
@@ -294,6 +315,7 @@ class Calibration:
             levels=[end.level for end, _ in ends],
             steps=steps,
             beta=probability(beta) / marginals[0].size,
+            rounded=self.budget.filter.reads_variance,
         )
         return found, steps
 

@@ -119,7 +119,8 @@ class ColumnCurator:
             self._reader.sample(share)
             return mechanism.release(self._reader.writings(columns), noise=self._noise).tolist()
 
-        question = f"how {len(columns)} columns are written, of {share:.9g} of the rows {_digest(columns)}"
+        told_apart = _digest([*columns, *self._words])
+        question = f"how {len(columns)} columns are written, of {share:.9g} of the rows {told_apart}"
         told = self._paid(mechanism.event, question, request, look)
         least = EVIDENT * float(mechanism.variance) ** 0.5
         shown = [[count if count >= least else 0 for count in counts] for counts in told]
@@ -144,7 +145,9 @@ class ColumnCurator:
                 found.append(profile.as_plain())
             return found
 
-        read = [f"{column} {reading.kind} {reading.intake}" for column, reading in readings.items()]
+        read = [
+            f"{column} {reading.kind} {reading.intake}" for column, reading in readings.items()
+        ] + self._words
         question = f"bounds and bins of {len(readings)} columns, of {share:.9g} of the rows {_digest(read)}"
         told = self._paid(profiling.event, question, request, look)
         return {column: ColumnProfile.from_plain(plain) for column, plain in zip(readings, told, strict=True)}
@@ -177,6 +180,11 @@ class ColumnCurator:
         )
         told = self._paid(terms.event, question, request, look, analyst)
         return {column: FoundKeys.from_plain(plain) for column, plain in zip(columns, told, strict=True)}
+
+    @property
+    def _words(self) -> list[str]:
+        """What a question says of texts that stand for no value."""
+        return [f"missing {word!r}" for word in self._reader.missing]
 
     def _found(self, column: str, selection: KeySelection, texts: Any) -> FoundKeys:
         labels, counts, held = self._reader.keys(column, selection.at_least)

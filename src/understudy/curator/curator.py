@@ -10,6 +10,7 @@ import json
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import lcm
@@ -247,6 +248,15 @@ class Curator:
         tell = getattr(self._truth, "anticipate", None)  # only what counts rows can count ahead
         if tell is not None:
             tell(cliques)
+
+    def one_question(self, marginals: Sequence[Marginal]) -> AbstractContextManager[None]:
+        """While this thread buys what a question needs, in several looks: rows of a database are scanned once.
+
+        Each look is charged before it is told anything, as ever.
+        """
+        tell = getattr(self._truth, "one_question", None)
+        declared = [one.clique for one in marginals if one.domain == self.domain and one.moment is None]
+        return nullcontext() if tell is None else tell(declared)
 
     # ---- measuring
 

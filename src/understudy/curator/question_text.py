@@ -23,8 +23,11 @@ _EDITION = re.compile(r" @[0-9a-f]+$")
 
 
 def spelt(words: str, question: str) -> str:
-    """The question with the words in which it was asked, shortened to what the ledger keeps in full."""
-    told = " ".join(words.split())
+    """The question with the words in which it was asked, shortened to what the ledger keeps in full.
+
+    An arrow in the words is written otherwise: the first one ends them.
+    """
+    told = f" {' '.join(words.split())} ".replace(BEFORE, " → ").strip()
     room = MAX_QUESTION - ROOM - len(question) - len(BEFORE)
     if not told or room < ROOM:
         return question

@@ -44,8 +44,14 @@ from understudy.privacy.recording import from_text
 from understudy.privacy.relation import Relation
 from understudy.theory.smoothing import normal_rho
 
-SUMS = re.compile(r"(.* -> )?measure |combinations of |residuals up to |merged counts of ", re.DOTALL)
-"""How questions about sums over rows begin: measurements, behind the words in which they were asked, and looks."""
+SUMS = re.compile(
+    r"((?:(?! -> ).)* -> )?measure |combinations of |residuals up to |merged counts of ", re.DOTALL
+)
+"""How questions about sums over rows begin: measurements, behind the words in which they were asked, and looks.
+
+The words end at the first arrow (`question_text` writes none into them), so that an arrow in a later text, such as
+the name of a value, makes no measurement of another look.
+"""
 
 OTHER = {
     "GaussianNoise": "too little noise",
@@ -91,6 +97,16 @@ class RowSumReader:
         self._is_file = is_file
         self._read = RowSums(other="something was spent before the ledger began" if opening else "")
         self._upto: dict[str, RowSums] = {}
+
+    @property
+    def read(self) -> RowSums:
+        """What was read so far."""
+        return self._read
+
+    def go_on_from(self, known: RowSums) -> None:
+        """Take what another reader of the same ledger has read, of the same rows, if that is more."""
+        if known.number > self._read.number and not self._read.other:
+            self._read = known
 
     def upto(self, request: str) -> RowSums:
         """What the debits are up to that of a session's purchase, by its request: later ones change nothing.

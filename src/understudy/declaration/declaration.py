@@ -35,6 +35,17 @@ class Counting(StrEnum):
     STREAM = "stream"
 
 
+class Undecodable(StrEnum):
+    """What becomes of a line of text with bytes that are not in the declared encoding.
+
+    DROP     It is no row. (In other encodings than UTF-8 bytes are replaced all the same.)
+    REPLACE  It is a row, in which each such byte, or broken sequence of them, is the character U+FFFD.
+    """
+
+    DROP = "drop"
+    REPLACE = "replace"
+
+
 @dataclass(frozen=True, slots=True)
 class SourceSpec:
     """How to find the table.
@@ -42,8 +53,9 @@ class SourceSpec:
     `location` is a path, a URL, or `spark`. Secrets are never part of it: they stay where `password_variable` or
     `password_file` say, or where the engine itself looks for them.
 
-    `encoding`, `header` and `columns` are about files of text: how characters are written, whether the first
-    line names the columns, and names for the columns in place of the header's, or where there is none.
+    `encoding`, `undecodable`, `header` and `columns` are about files of text: how characters are written, what
+    becomes of bytes that are in another encoding, whether the first line names the columns, and names for the
+    columns in place of the header's, or where there is none.
     """
 
     location: str
@@ -58,6 +70,7 @@ class SourceSpec:
     encoding: str = "utf-8"
     header: bool = True
     columns: tuple[str, ...] = ()
+    undecodable: Undecodable = field(default=Undecodable.DROP, repr=False)
 
     def __post_init__(self) -> None:
         if self.time_limit is not None and not 1 <= self.time_limit <= 7 * 86_400:
@@ -72,10 +85,19 @@ class SourceSpec:
         """The keys that are declared and mean something for a file of text only."""
         told = {
             "encoding": self.encoding != "utf-8",
+            "undecodable": self.undecodable is not Undecodable.DROP,
             "header": not self.header,
             "columns": bool(self.columns),
         }
         return tuple(key for key, given in told.items() if given)
+
+    @property
+    def reading(self) -> tuple[object, ...]:
+        """All that is said here about how rows are read, which is a part of the name of a version of the table.
+
+        What became possible to say later is named only where it was said, so that versions keep their names.
+        """
+        return (self,) if self.undecodable is Undecodable.DROP else (self, str(self.undecodable))
 
 
 @dataclass(frozen=True, slots=True)

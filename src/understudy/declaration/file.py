@@ -13,7 +13,15 @@ from urllib.parse import parse_qs, urlsplit
 
 import yaml
 
-from understudy.declaration.declaration import UNREADABLE, Counting, Declaration, Protect, SourceSpec, Unit
+from understudy.declaration.declaration import (
+    UNREADABLE,
+    Counting,
+    Declaration,
+    Protect,
+    SourceSpec,
+    Undecodable,
+    Unit,
+)
 from understudy.declaration.intake import INTAKE_FIELDS, UTF_8, column_names, encoding, intake_of, share
 from understudy.declaration.node import Node, root_of, text_of
 from understudy.declaration.round_edges import round_edges
@@ -80,7 +88,7 @@ def _declaration(root: Node) -> Declaration:
     keys = (
         "understudy", "name", "source", "table", "delimiter", "protect", "neighbours", "budget", "unit", "rows",
         "attributes", "ledger", "witness", "opening", "limits", "constraints", "coded_copy", "encoding", "header",
-        "columns", "unreadable",
+        "columns", "undecodable", "unreadable",
     )  # fmt: skip
     top = root.mapping(keys)
     for key in ("understudy", "name", "source", "budget", "attributes"):
@@ -131,7 +139,7 @@ def _name(node: Node) -> str:
 
 _SOURCE_FIELDS = (
     "url", "path", "schema", "table", "delimiter", "password_variable", "password_file", "count", "time_limit",
-    "encoding", "header", "columns",
+    "encoding", "undecodable", "header", "columns",
 )  # fmt: skip
 
 
@@ -141,7 +149,7 @@ def _source(top: dict[str, Node]) -> SourceSpec:
     fields: dict[str, Node] = {}
     if isinstance(node.yaml, yaml.MappingNode):
         fields = node.mapping(_SOURCE_FIELDS)
-    for key in ("table", "delimiter", "encoding", "header", "columns"):
+    for key in ("table", "delimiter", "encoding", "undecodable", "header", "columns"):
         if key in top and key in fields:
             top[key].fail(f"{key!r} stands here and in 'source'", "Keep one of them")
         if key in top:
@@ -169,6 +177,11 @@ def _source(top: dict[str, Node]) -> SourceSpec:
             encoding=encoding(fields["encoding"]) if "encoding" in fields else UTF_8,
             header=fields["header"].flag() if "header" in fields else True,
             columns=column_names(fields["columns"]) if "columns" in fields else (),
+            undecodable=(
+                Undecodable(fields["undecodable"].choice(tuple(Undecodable)))
+                if "undecodable" in fields
+                else Undecodable.DROP
+            ),
             **texts,
         ),
         "Change the source",

@@ -130,9 +130,9 @@ class Intake:
     def written(self, value: float | dt.date, decimals: int | None = None) -> str:
         """A number or a day as this writing has it: the inverse of `value`.
 
-        Numbers have the declared marks, and so many `decimals` where these tell the number; signs of currencies
-        and of per cent are left out. A day is written in the first declared format that gives it back; where none
-        does, since a year of two digits is in another century, as 2024-12-31.
+        Numbers have the declared marks, so many `decimals` where these tell the number, and the sign of per cent
+        where that is declared; signs of currencies are left out. A day is written in the first declared format
+        that gives it back; where none does, since a year of two digits is in another century, as 2024-12-31.
 
         >>> Intake(decimal=",", thousands=".").written(1234.5, 2), Intake().written(1234.5), Intake().written(-7)
         ('1.234,50', '1234.5', '-7')
@@ -145,7 +145,8 @@ class Intake:
             text = (
                 f"{value:,.{decimals}f}" if fixed.strip("-0.") else f"{0:.{decimals}f}"
             )  # minus zero is zero
-        return text.translate({ord(","): self.thousands, ord("."): self.decimal})
+        marked = text.translate({ord(","): self.thousands, ord("."): self.decimal})
+        return f"{marked}%" if self.percent else marked
 
     def _bare(self, text: str) -> str:
         for part in self.strip:

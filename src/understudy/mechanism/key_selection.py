@@ -137,11 +137,9 @@ class TruncatedGeometricSelection:
         moved = keys_moved(relation, keys_each)
         epsilon = kept.most_epsilon(positive(rho, "rho") / moved, Pure(epsilon=Fraction(1)))
         most = float(probability(delta, "delta")) / moved / (1 + 4 * ROOM)
-        low, high = 0, max(1, ceil(log(1 / most) / float(epsilon)) + 1)  # P[X = k] ≤ exp(-εk)
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if truncated_geometric_end(epsilon, middle) <= most else (middle, high)
-        return cls(epsilon=epsilon, reach=high, keys=moved, at_least=at_least)
+        enough = max(1, ceil(log(1 / most) / float(epsilon)) + 1)  # P[X = k] ≤ exp(-εk)
+        reach = _least_reach(lambda k: truncated_geometric_end(epsilon, k) <= most, enough)
+        return cls(epsilon=epsilon, reach=reach, keys=moved, at_least=at_least)
 
     @property
     def event(self) -> TruncatedGeometricKeys:
@@ -215,13 +213,11 @@ class GaussianSelection:
         moved = keys_moved(relation, keys_each)
         variance = moved / (2 * positive(rho, "rho"))
         most = float(probability(delta, "delta")) / keys_each / (1 + 4 * ROOM)
-        low, high = 0, 2
-        while gaussian_tail(variance, high) > most and high < MAX_REACH:
-            high *= 2
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if gaussian_tail(variance, middle) <= most else (middle, high)
-        return cls(variance=variance, reach=high, keys=keys_each, moved=moved, at_least=at_least)
+        enough = 2
+        while gaussian_tail(variance, enough) > most and enough < MAX_REACH:
+            enough *= 2
+        reach = _least_reach(lambda t: gaussian_tail(variance, t) <= most, enough)
+        return cls(variance=variance, reach=reach, keys=keys_each, moved=moved, at_least=at_least)
 
     @property
     def event(self) -> GaussianKeys:
@@ -273,6 +269,15 @@ def best_selection(
         for kind in (TruncatedGeometricSelection, GaussianSelection)
     ]
     return min(found, key=lambda selection: selection.threshold)
+
+
+def _least_reach(holds: Callable[[int], bool], enough: int) -> int:
+    """The least reach from 1 to `enough` that `holds`, or `enough`; whatever is above one that holds does too."""
+    low, high = 0, enough
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high
 
 
 def _checked(reach: int, keys: int, at_least: int) -> None:

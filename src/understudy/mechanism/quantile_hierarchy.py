@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.errors import ParameterError
+from understudy.mechanism.additive import noise_for
+from understudy.mechanism.bounded_noise import BoundedMechanism
 from understudy.mechanism.card import Card, Family
 from understudy.mechanism.gaussian import GaussianMechanism
 from understudy.mechanism.laplace import LaplaceMechanism
@@ -23,16 +25,17 @@ from understudy.mechanism.quantile_cuts import (
     RoundTerms,
     counts_every_cut,
 )
+from understudy.mechanism.rounded_normal import RoundedNormalMechanism
 from understudy.noise.samplers import NoiseSource
-from understudy.noise.sums import NoiseLaw
+from understudy.noise.sums import LawKind, NoiseLaw
 from understudy.privacy.cost import UNITS
-from understudy.privacy.event import Event, GaussianNoise, LaplaceNoise, Together
+from understudy.privacy.event import Event, GaussianNoise, LaplaceNoise, RoundedNormal, Together
 from understudy.privacy.price import Currency, Price
 from understudy.privacy.relation import Sensitivity
 from understudy.rational import probability
 
 Whole = NDArray[np.int64]
-RoundNoise = LaplaceMechanism | GaussianMechanism
+RoundNoise = LaplaceMechanism | GaussianMechanism | RoundedNormalMechanism
 """The noise of a round, whose sums have a known law (`noise.sums`)."""
 
 StepTable = tuple[Whole, Whole]
@@ -110,9 +113,18 @@ class QuantileHierarchy:
 
     @classmethod
     def made(
-        cls, price: Price, moved: Sensitivity, *, levels: Sequence[Fraction], steps: int, beta: Fraction
+        cls,
+        price: Price,
+        moved: Sensitivity,
+        *,
+        levels: Sequence[Fraction],
+        steps: int,
+        beta: Fraction,
+        rounded: bool = False,
     ) -> QuantileHierarchy:
         """The hierarchy that keeps to a price, for counts that neighbours move by at most `moved`.
+
+        With `rounded` a price in rho buys normal noise that is rounded (`additive.noise_for`).
 
         The rounds' parts of the price are whole units of a ledger, and so are their parts for one row of a person:
         what is charged jointly with other questions is rounded up for each round.
@@ -120,7 +132,7 @@ class QuantileHierarchy:
         unit, different = Fraction(4 * moved.l1**2, UNITS), tuple(sorted(set(levels)))
         parts = (price.amount * part for part in round_parts(steps, len(different), price.currency))
         amounts = [floor(part / unit) * unit or part for part in parts]
-        rounds = tuple(_noise(price.currency, amount, moved) for amount in amounts)
+        rounds = tuple(_noise(Price(price.currency, amount), moved, rounded=rounded) for amount in amounts)
         return cls(rounds=rounds, levels=different, steps=steps, beta=beta)
 
     @property
@@ -173,10 +185,10 @@ def between(table: StepTable, cuts: Whole) -> Whole:
     return np.diff(np.concatenate([[0], below[np.searchsorted(values, cuts, "left")], [below[-1]]]))
 
 
-def _noise(currency: Currency, amount: Fraction, moved: Sensitivity) -> RoundNoise:
-    if currency == "epsilon":
-        return LaplaceMechanism(epsilon=amount, l1=moved.l1)
-    return GaussianMechanism(rho=amount, l2_squared=moved.l2_squared)
+def _noise(price: Price, moved: Sensitivity, *, rounded: bool) -> RoundNoise:
+    made = noise_for(price, moved, rounded=rounded)
+    assert not isinstance(made, BoundedMechanism)
+    return made
 
 
 def _moves(mechanism: RoundNoise) -> bool:
@@ -184,7 +196,8 @@ def _moves(mechanism: RoundNoise) -> bool:
 
 
 def _law(mechanism: RoundNoise) -> NoiseLaw:
-    return NoiseLaw("laplace" if isinstance(mechanism, LaplaceMechanism) else "gaussian", mechanism.parameter)
+    kinds: dict[type, LawKind] = {LaplaceMechanism: "laplace", RoundedNormalMechanism: "rounded"}
+    return NoiseLaw(kinds.get(type(mechanism), "gaussian"), mechanism.parameter)
 
 
 def _one(events: Sequence[Event]) -> Event:
@@ -197,5 +210,5 @@ CARD = Card(
     privacy="ε, or ρ-zCDP: that of its noise",
     accuracy="intervals of values, certain but with β; several quantiles for one price",
     source="Maurer, Hothorn and Lehmacher 1995 (fixed-sequence tests)",
-    events=(LaplaceNoise, GaussianNoise),
+    events=(LaplaceNoise, GaussianNoise, RoundedNormal),
 )

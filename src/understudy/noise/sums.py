@@ -1,18 +1,20 @@
 """Tails of sums of independent noises, from above. Nothing random.
 
 Counts of neighbouring cells, each with noise of its own, are added up to counts below a cut and above it. What is
-told of such sums needs the tail of w·S + w'·S', where S is a sum of j noises and S' one of k, all independent,
-and w and w' are weights that add up to 1. (The laws are symmetric: signs make no difference.)
+told of such sums needs the tail of w·S + w'·S' (+ …), where S is a sum of j noises and S' one of k, all
+independent, and the weights are positive. (The laws are symmetric: signs make no difference.)
 
 Gaussian noise    A sum of two independent discrete Gaussians of variances a and b has at z the probability of
                   one of variance a + b, but for a factor: by Poisson summation Σ exp(-(x - m)²/(2c)) over whole x,
                   with c = ab/(a + b), is √(2πc) times a number within 3·exp(-2π²c) of 1, whatever m is. With
                   variances of at least 4 each addition so costs a factor of less than 1 + 10⁻¹⁵. One discrete
                   Gaussian is at most 1 above a normal number that goes with it (`sessions.simulation` says why),
-                  so that w·S + w'·S' is at most w + w' = 1 above a normal number of the same variance.
+                  so that w·S + w'·S' is at most w + w' above a normal number of the same variance.
 Laplace noise     Each w·X is rounded up to a grid, and their laws are convolved there. Rounding up makes no tail
                   smaller, and values beyond the grid are counted as failures. So are those of Gaussian noise of a
                   smaller variance.
+Rounded noise     Normal numbers, each rounded to a whole one: a sum of n of them is within n/2 of a normal number.
+                  Where that is much beside its deviation, laws are convolved as those of Laplace noise are.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from math import ceil, exp, expm1, inf, log, log1p, sqrt
+from math import ceil, erfc, exp, expm1, log, log1p, sqrt
 from statistics import NormalDist
 from typing import Literal
 
@@ -49,30 +51,37 @@ TRIED = 100
 """Exponents that Chernoff's bound for Laplace noise is taken at."""
 
 
+LITTLE = 0.01
+"""The part of a bound up to which what rounding can add to normal noise is simply added."""
+
+LawKind = Literal["laplace", "gaussian", "rounded"]
+
+
 @dataclass(frozen=True, slots=True)
 class NoiseLaw:
-    """Discrete Laplace noise of a scale, or discrete Gaussian noise of a variance: `parameter`."""
+    """Discrete Laplace noise of a scale, discrete Gaussian or rounded normal noise of a variance: `parameter`."""
 
-    kind: Literal["laplace", "gaussian"]
+    kind: LawKind
     parameter: Fraction
 
     @property
     def deviation(self) -> float:
         """At least the standard deviation of one noise."""
-        return sqrt(2) * float(self.parameter) if self.kind == "laplace" else sqrt(self.parameter)
+        if self.kind == "laplace":
+            return sqrt(2) * float(self.parameter)
+        return sqrt(self.parameter) + (0.5 if self.kind == "rounded" else 0.0)
 
-    def log_moment(self, t: float) -> float:
-        """At least ln E exp(t·X); infinite where there is no such mean.
+    def log_moments(self, t: Floats) -> Floats:
+        """At least ln E exp(t·X) for each t, below the inverse of the scale of Laplace noise in absolute value.
 
-        A discrete Gaussian has at most the normal's, t²σ²/2. [CKS20]
+        A discrete Gaussian has at most the normal's, t²σ²/2. [CKS20] Rounding moves a number by a half at most.
         """
-        if self.kind == "gaussian":
-            return t * t * float(self.parameter) / 2
+        if self.kind != "laplace":
+            rounding = np.abs(t) / 2 if self.kind == "rounded" else 0.0
+            return t * t * float(self.parameter) / 2 + rounding
         rate = 1 / float(self.parameter)
-        if abs(t) >= rate:
-            return inf
         # (1 - q)²/((1 - q·eᵗ)(1 - q·e⁻ᵗ)) with q = exp(-rate)
-        return 2 * log(-expm1(-rate)) - log(-expm1(t - rate)) - log(-expm1(-t - rate))
+        return 2 * log(-expm1(-rate)) - np.log(-np.expm1(t - rate)) - np.log(-np.expm1(-t - rate))
 
     def cumulative(self, at: Floats) -> Floats:
         """P[X ≤ k], for whole numbers k; of Gaussian noise, for variances of at most `NEARLY_NORMAL`."""
@@ -82,6 +91,11 @@ class NoiseLaw:
             below = np.exp(np.minimum(at, 0.0) / scale - log_one_and_q)
             above = 1 - np.exp(-(np.maximum(at, 0.0) + 1) / scale - log_one_and_q)
             return np.where(at < 0, below, above)
+        if self.kind == "rounded":
+            deviation = sqrt(self.parameter)
+            most = ceil(9 * deviation) + 2
+            summed = np.array([erfc(-(k + 0.5) / (sqrt(2) * deviation)) / 2 for k in range(-most, most + 1)])
+            return np.where(at < -most, 0.0, summed[np.clip(at + most, 0, 2 * most).astype(np.int64)])
         most = 40
         terms = np.exp(-(np.arange(-most, most + 1.0) ** 2) / (2 * float(self.parameter)))
         summed = np.cumsum(terms) / terms.sum()
@@ -91,18 +105,31 @@ class NoiseLaw:
 @lru_cache(maxsize=4096)
 def sum_bound(law: NoiseLaw, cells: tuple[int, int], weight: Fraction, beta: float) -> float:
     """A number t with P[w·S + w'·S' ≥ t] ≤ `beta`: S a sum of so many noises, weighed by `weight`, S' one of the
-    others, weighed by 1 less that.
+    others, weighed by 1 less that. `weighted_bound` says how near to the least such number it is.
+    """
+    pairs = zip(cells, (weight, 1 - weight), strict=True)
+    return weighted_bound(law, tuple((n, float(w)) for n, w in pairs), beta)
+
+
+@lru_cache(maxsize=4096)
+def weighted_bound(law: NoiseLaw, summed: tuple[tuple[int, float], ...], beta: float) -> float:
+    """A number t with P[w·S + w'·S' + … ≥ t] ≤ `beta`, for pairs of a number of noises, which S adds up, and w.
 
     The least such number, but for the rounding that the module names, which is about a hundredth of it.
     """
-    parts = [(n, float(w)) for n, w in zip(cells, (weight, 1 - weight), strict=True) if n and w]
+    parts = [(n, w) for n, w in summed if n and w]
     if not parts:
         return 0.0
     if beta < LEAST_BETA:
         return float(_chernoff(law, parts, beta))
+    normal = sqrt(float(law.parameter) * sum(n * w * w for n, w in parts)) * -NormalDist().inv_cdf(
+        beta - SLACK
+    )
     if law.kind == "gaussian" and law.parameter >= NEARLY_NORMAL:
-        variance = float(law.parameter) * sum(n * w * w for n, w in parts)
-        return sqrt(variance) * -NormalDist().inv_cdf(beta - SLACK) + 1
+        return normal + sum(w for _, w in parts)
+    moved = sum(n * w for n, w in parts) / 2
+    if law.kind == "rounded" and moved <= LITTLE * normal:
+        return normal + moved
     total = sum(n for n, _ in parts)
     step = law.deviation * max(w for _, w in parts) / (FINENESS * sqrt(total))
     reach = ceil(float(_chernoff(law, parts, TAIL)) / step) + total
@@ -145,11 +172,12 @@ def quick_bounds(law: NoiseLaw, cells: int, weight: Fraction, beta: float) -> Fl
 
 def _chernoff(law: NoiseLaw, parts: Sequence[tuple[Floats | int, float]], beta: float) -> Floats:
     """Chernoff's bound: the least (Σ n·ln E exp(t·wX) + ln 1/β)/t over some t."""
-    if law.kind == "gaussian":
-        squares = sum(n * w * w for n, w in parts)
-        return np.asarray(np.sqrt(2 * float(law.parameter) * squares * -log(beta)))
+    if law.kind != "laplace":
+        squares, moved = sum(n * w * w for n, w in parts), sum(n * w for n, w in parts) / 2
+        normal = np.asarray(np.sqrt(2 * float(law.parameter) * squares * -log(beta)))
+        return normal + moved if law.kind == "rounded" else normal
     t = np.arange(1, TRIED) / (TRIED * float(law.parameter) * max(w for _, w in parts))
     total = np.full((t.size, *np.shape(parts[0][0])), -log(beta))
     for n, w in parts:
-        total += np.multiply.outer([law.log_moment(x * w) for x in t.tolist()], n)
+        total += np.multiply.outer(law.log_moments(t * w), n)
     return np.asarray((total.T / t).T.min(axis=0))

@@ -30,9 +30,9 @@ length 2h around x. Such a chord exceeds k_r(x) by ∫ G ν_r, G Green's functio
 straight chords; k_(r+c)(x) exceeds it by ∫₀ᶜ ν_(r+u)(x)/2 du, in which exp(-u/8) is at least exp(-c/8). What
 remains is a statement on straight chords: over any interval of length 2h around x, the chord of the price C₁
 of a call, C_v(x) = E(√v·Z - x)₊, is at most C_(1+κ)(x) for κ = (1 + ηA/2)² - 1, η = h²/r, which is an
-equality for x in the middle of [-h, h]. It has two variables only (the worst interval has its middle at M
-where x = 2M - E[Z | M - h < Z < M + h]), and is checked on a grid up to η = 1000, with room in proportion to
-M² (`tests/privacy/test_gdp.py`); it is not proved otherwise. With the middle's value
+equality for x in the middle of [-h, h]. It is a theorem for every η (`understudy_textbook.chords` has the proof):
+of the lines through chords, each held against the tangent of the same slope, that of the middle is worst. With
+the middle's value
 
     A = (2/h²)·(h·√(πr/2)·erf(h/√(2r)) - r·(1 - exp(-h²/2r)))
 
@@ -84,7 +84,7 @@ FAR = 13
 """erf of this and more is 1 up to 10⁻⁷⁴."""
 
 MOST_ETA = 1000
-"""The largest h²/r for which the statement on chords was checked."""
+"""The largest h²/r for which a selection has a price of its own; with less in reserve it takes that of ε-DP."""
 
 PLAIN = Fraction(1, 10**15)
 """Discrete Gaussian noise is plain where its surcharge is at most this part of any move's price.

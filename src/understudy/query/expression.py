@@ -167,7 +167,8 @@ class _Parser:
             if self._peek(*SQL_ONLY):
                 self._fail(
                     "a question starts with count, share or rate",
-                    "averages, sums and quantiles are asked in SQL: SELECT avg(age), median(age) FROM town",
+                    "averages, sums and quantiles are asked in SQL: SELECT avg(age), median(age) FROM … (the name "
+                    "of the table)",
                 )
             self._fail("a question starts with count, share or rate")
         regions: list[Region] = []

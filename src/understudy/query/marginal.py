@@ -112,6 +112,23 @@ class Marginal:
             places.append(attribute.positions.reshape(shape))
         return weights * self.moment.value(places)
 
+    @cached_property
+    def excluded(self) -> NDArray[np.bool_] | None:
+        """The cells that no row can count in, whatever the table holds; None where there are none.
+
+        They are those whose own values a factor of the condition rules out: `count age < 30 by age`.
+        """
+        found = np.zeros(self.shape, bool)
+        for factor in self.where.factors:
+            kept = [i for i, name in enumerate(factor.clique) if name in self.by]
+            if not kept:
+                continue
+            never = ~factor.weights.any(axis=tuple(set(range(len(factor.clique))) - set(kept)))
+            found |= never.reshape(
+                [n if name in factor.clique else 1 for name, n in zip(self.by, self.shape, strict=True)]
+            )
+        return found if found.any() else None
+
     def labels(self) -> list[tuple[str, ...]]:
         """The labels of all cells in C order: for each cell a label of each attribute of `by`."""
         return list(self.cell_labels())

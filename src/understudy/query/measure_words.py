@@ -115,5 +115,5 @@ def _measure(domain: Domain, written: str) -> Bins:
     except DomainError as error:
         raise QueryError(error.problem, remedy=error.remedy, suggestions=error.suggestions) from None
     except QueryError as error:
-        usual = f"in SQL averages are answered from bins: SELECT avg({name}) FROM town"
+        usual = f"in SQL averages are answered from bins: SELECT avg({name}) FROM … (the name of the table)"
         raise QueryError(error.problem, remedy=f"{error.remedy}; {usual}") from None

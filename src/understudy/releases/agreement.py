@@ -26,9 +26,10 @@ from numpy.typing import NDArray
 from understudy.domain.domain import Domain
 from understudy.query.constraint import Constraint
 from understudy.query.projection import Projection
+from understudy.releases.pair_means import pair_means
+from understudy.releases.row_moves import MOST_BLOCK, count_rows, move_rows
 from understudy.releases.run import MarginalAnswer
 from understudy.releases.synthetic import Codes, sample_codes
-from understudy.standin.graphical.compile import compiled
 
 WIDTH = 1.5
 """Rows up to which the loss of a cell is quadratic."""
@@ -44,15 +45,15 @@ MOST_TRIED = 400_000_000
 """Values that are tried, times the targets that hold their attribute: tens of nanoseconds each. Where it would be
 more, of the rows that are looked at only those are moved that are most in the way."""
 
-BLOCK, MOST_BLOCK = 512, 4096
-"""Rows that are compared with all targets at once, at least and at most; the moves of one block are seen by the
-next. Long tables have long blocks."""
+LONG_WORK, LONG_TRIED = 300_000_000, 800_000_000
+"""The same for the large targets of long tables, of which fewer rows are looked at and more of these moved."""
 
-TRIES = 2
-"""Attributes of a row that are tried, those first whose cells have most rows too many."""
+BLOCK = 512
+"""Rows that are compared with all targets at once, at least. Long tables have longer blocks."""
 
-LEAST_GAIN = 1e-4
-"""Of a move: sums of losses are known up to rounding."""
+GROUPS, SMALL_GROUPS, LONG_GROUPS = 1024, 256, 96
+"""In so many groups rows choose their moves; those of long tables in fewer, for their small targets and for the
+large ones. The rows of a group move at once, so that it must hold a small part of the rows of a cell."""
 
 FEW_MOVES = 0.01
 """Of the rows that were looked at: a sweep that moves fewer is the last."""
@@ -72,9 +73,54 @@ def agreeing_rows(
     told = [answer for answer in answers if answer.clique and answer.basis != "certified"]
     if not told or not rows:
         return codes
-    agreement = RowAgreement.of(standin.domain, codes, told, _zeros(standin, told))
-    agreement.descend(rng)
-    return agreement.codes
+    zeros = _zeros(standin, told)
+    for stage in stages(told, rows):
+        agreement = RowAgreement.of(standin.domain, codes, stage.asked, zeros)
+        agreement.descend(rng, work=stage.work, tried=stage.tried, groups=stage.groups)
+        codes = agreement.codes
+    return codes
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Targets that rows are compared with, and the most work: looks times targets, and values tried times those
+    that hold their attribute.
+    """
+
+    asked: Sequence[MarginalAnswer]
+    work: int = MOST_WORK
+    tried: int = MOST_TRIED
+    groups: int = GROUPS
+
+
+def stages(told: Sequence[MarginalAnswer], rows: int) -> list[Stage]:
+    """In which order rows are made to agree with answers.
+
+    Where the rows are few enough for all of them to be looked at twice, once with all targets. Of more rows only a
+    part can be compared with many targets. There the columns and the pairs come first, which are few and take
+    away most of what is off in the larger ones as well; then all targets, in a part of the rows; and then the
+    small ones again, which that moved a little.
+    """
+    asked = targets(told)
+    if SWEEPS * rows * len(asked) <= MOST_WORK or max(len(answer.clique) for answer in asked) < 3:
+        return [Stage(asked)]
+    small = _small(asked)
+    return [
+        Stage(small, MOST_WORK // 5, groups=SMALL_GROUPS),
+        Stage(asked, LONG_WORK, LONG_TRIED, LONG_GROUPS),
+        Stage(small, MOST_WORK // 5, groups=SMALL_GROUPS),
+    ]
+
+
+def _small(asked: Sequence[MarginalAnswer]) -> list[MarginalAnswer]:
+    """The 1-way targets, and all pairs as the larger targets tell them together."""
+    one_way = [answer for answer in asked if len(answer.clique) == 1]
+    shares = ((a.clique, a.counts / max(float(a.counts.sum()), 1e-9)) for a in asked)
+    pairs = pair_means(shares).items()
+    return [
+        *one_way,
+        *(MarginalAnswer(c, mean, np.full(mean.shape, np.inf), "uncertified") for c, mean in pairs),
+    ]
 
 
 def _zeros(standin: Projection, answers: Sequence[MarginalAnswer]) -> list[Constraint]:
@@ -165,12 +211,11 @@ class RowAgreement:
         cls,
         domain: Domain,
         codes: Mapping[str, NDArray[np.int64]],
-        answers: Sequence[MarginalAnswer],
+        asked: Sequence[MarginalAnswer],
         constraints: Sequence[Constraint] = (),
     ) -> RowAgreement:
         """Count the rows in the cells of every target."""
         rows = np.stack([np.asarray(codes[name], np.int32) for name in domain.names])
-        asked = targets(answers)
         members = [[domain.position(name) for name in answer.clique] for answer in asked]
         counted = _counted(domain, rows, members)
         tables, off = [], []
@@ -204,7 +249,14 @@ class RowAgreement:
         apart = [float(np.abs(self._target(c)).sum()) / 2 for c in range(self.weights.size)]
         return float(np.mean(apart)) / max(self.rows.shape[1], 1)
 
-    def descend(self, rng: np.random.Generator, *, work: int = MOST_WORK) -> None:
+    def descend(
+        self,
+        rng: np.random.Generator,
+        *,
+        work: int = MOST_WORK,
+        tried: int = MOST_TRIED,
+        groups: int = GROUPS,
+    ) -> None:
         """Look at rows in random order, and move the value of each that is most in the way, where that helps."""
         places, attributes, count = self.places, len(self.domain), self.rows.shape[1]
         sizes = np.array(self.domain.shape(), np.int64)
@@ -219,14 +271,16 @@ class RowAgreement:
         allowed = np.concatenate([c.allowed.ravel() for c in self.constraints] or [np.ones(1, bool)])
         asked, holding = max(self.weights.size, 1), places.width.size / attributes
         looks = min(MORE_SWEEPS * count, max(SWEEPS * count, LITTLE_WORK // asked), max(work // asked, 1))
-        part = min(1.0, MOST_TRIED / (looks * holding * (float(sizes.mean()) + 2)))
-        block, step = min(max(count // 64, BLOCK), MOST_BLOCK), min(count, looks // 3 + 1)
+        part = min(1.0, tried / (looks * holding * (float(sizes.mean()) + 2)))
+        together, step = min(count // groups + 1, MOST_BLOCK), min(count, looks // 3 + 1)
+        block = min(max(count // 64, BLOCK, together), MOST_BLOCK)
         while looks > 0:
             # A part of the looks at a time: how steep the losses are follows how far off the cells still are.
             order = rng.permutation(count)[: min(step, looks)]
             looks -= order.size
-            moves = _sweep(
-                self.rows, sizes, order, block, part, self.off, self.weights, self._steepness(), self.first, owner,
+            moves = move_rows(
+                self.rows, sizes, order, block, together, part,
+                self.off, self.weights, self._steepness(), self.first, owner,
                 places.members, places.width, places.starts, places.strides, *places.by(attributes, last),
                 empty.members, empty.width, empty.starts, empty.strides, at, which, allowed,
             )  # fmt: skip
@@ -263,144 +317,5 @@ def _counted(
     places = TablePlaces.of(domain.shape(), tables)
     ends = np.append(places.starts, places.starts[-1] + prod(domain.shape()[a] for a in tables[-1]))
     found = np.zeros(int(ends[-1]), np.int64)
-    _count(rows, places.members, places.width, places.starts, places.strides, found)
+    count_rows(rows, places.members, places.width, places.starts, places.strides, found)
     return np.split(found, ends[1:-1])
-
-
-ONE, HALF = np.float32(1.0), np.float32(0.5)
-
-
-@compiled
-def _count(rows, members, width, starts, strides, found):
-    """Count the rows in the cells of all tables, a block of rows at a time."""
-    at = np.empty(MOST_BLOCK, np.int64)
-    for begin in range(0, rows.shape[1], at.size):
-        count = min(at.size, rows.shape[1] - begin)
-        for t in range(width.size):
-            for i in range(count):
-                at[i] = starts[t]
-            for k in range(width[t]):
-                a, step = members[t, k], strides[t, k]
-                for i in range(count):
-                    at[i] += step * rows[a, begin + i]
-            for i in range(count):
-                found[at[i]] += 1
-
-
-@compiled
-def _push(off, weight, steepness):
-    """The slope of a cell's loss. In single precision throughout, so that several cells are worked out at once."""
-    slope = off * steepness
-    slope = ONE if slope > ONE else slope
-    return weight * (-ONE if slope < -ONE else slope)
-
-
-@compiled
-def _sweep(
-    rows, sizes, order, length, part, off, weights, steepness, first, owner,
-    members, width, starts, strides, held_at, held,
-    empty_members, empty_width, empty_starts, empty_strides, empty_at, empty, allowed,
-):  # fmt: skip
-    """Look once at the rows in `order`, in blocks; how many values were moved."""
-    attributes = rows.shape[0]
-    block, push = np.empty((attributes, length), np.int64), np.empty((attributes, length), np.float32)
-    at, slope, top = np.empty(length, np.int64), np.empty(length, np.float32), np.empty(length, np.float32)
-    row, gain = np.empty(attributes, np.int64), np.empty(sizes.max(), np.float32)
-    moved = 0
-    for begin in range(0, order.size, length):
-        count = min(length, order.size - begin)
-        for a in range(attributes):
-            for i in range(count):
-                block[a, i] = rows[a, order[begin + i]]
-                push[a, i] = 0.0
-        for c in range(weights.size):
-            t = first[c]
-            for i in range(count):
-                at[i] = starts[t]
-            for k in range(width[t]):
-                for i in range(count):
-                    at[i] += strides[t, k] * block[members[t, k], i]
-            for i in range(count):
-                slope[i] = _push(off[at[i]] - HALF, weights[c], steepness[c])
-            for k in range(width[t]):
-                for i in range(count):
-                    push[members[t, k], i] += slope[i]
-        for i in range(count):
-            top[i] = push[0, i]
-            for a in range(1, attributes):
-                top[i] = max(top[i], push[a, i])
-        least = np.sort(top[:count])[count - max(int(part * count), 1)]
-        for i in range(count):
-            if top[i] < least:
-                continue
-            for a in range(attributes):
-                row[a] = block[a, i]
-            for _ in range(TRIES):
-                a = 0
-                for b in range(attributes):
-                    if push[b, i] > push[a, i]:
-                        a = b
-                push[a, i] = -np.inf
-                best = _best(
-                    a, row, sizes[a], off, weights, steepness, owner, gain,
-                    members, width, starts, strides, held_at, held,
-                    empty_members, empty_width, empty_starts, empty_strides, empty_at, empty, allowed,
-                )  # fmt: skip
-                if best >= 0:
-                    _move(a, row, best, off, first, owner, members, width, starts, strides, held_at, held)
-                    rows[a, order[begin + i]] = best
-                    moved += 1
-                    break
-    return moved
-
-
-@compiled
-def _best(
-    a, row, size, off, weights, steepness, owner, gain,
-    members, width, starts, strides, held_at, held,
-    empty_members, empty_width, empty_starts, empty_strides, empty_at, empty, allowed,
-):  # fmt: skip
-    """The value of attribute a that lowers the losses most, given the row's others; -1 where none does."""
-    own = np.float32(0.0)
-    for v in range(size):
-        gain[v] = 0.0
-    for h in range(held_at[a], held_at[a + 1]):
-        t = held[h]
-        place = starts[t]
-        for k in range(width[t] - 1):
-            place += strides[t, k] * row[members[t, k]]
-        weight, steep = weights[owner[t]], steepness[owner[t]]
-        own += _push(off[place + row[a]] - HALF, weight, steep)
-        for v in range(size):
-            gain[v] += _push(off[place + v] + HALF, weight, steep)
-    for h in range(empty_at[a], empty_at[a + 1]):
-        t = empty[h]
-        place, step = empty_starts[t], 0
-        for k in range(empty_width[t]):
-            if empty_members[t, k] == a:
-                step = empty_strides[t, k]
-            else:
-                place += empty_strides[t, k] * row[empty_members[t, k]]
-        for v in range(size):
-            if not allowed[place + step * v]:
-                gain[v] = np.inf
-    best, least = -1, own - np.float32(LEAST_GAIN)
-    for v in range(size):
-        if gain[v] < least and v != row[a]:
-            best, least = v, gain[v]
-    return best
-
-
-@compiled
-def _move(a, row, value, off, first, owner, members, width, starts, strides, held_at, held):
-    """Count the row under another value of attribute a, in all copies of the targets that hold it."""
-    for h in range(held_at[a], held_at[a + 1]):
-        c = owner[held[h]]
-        for t in range(first[c], first[c + 1]):
-            place, step = starts[t], 0
-            for k in range(width[t]):
-                place += strides[t, k] * row[members[t, k]]
-                if members[t, k] == a:
-                    step = strides[t, k]
-            off[place] -= ONE
-            off[place + step * (value - row[a])] += ONE

@@ -52,7 +52,9 @@ def aim(run: Run, *, model_bytes: int = MODEL_BYTES, settings: FitSettings | Non
                 (σ in units of what one person moves), and the last round takes what is left.
     Accuracy    Measured marginals by the law of their noise; others by the measured counts that hold theirs.
     Complexity  One count of all candidates and one fit for each round; up to 16 rounds for each attribute.
-    Gap         No theorem about the stand-in.
+    Gap         No theorem about the stand-in. What is measured is what the rounds choose, so the bars of 1-way and
+                2-way marginals can be wider than direct questions at the same price would have, and a pair that
+                was not measured has no bar of its own: `adaptive`, `residual` and `mwem` do not leave that open.
     """
     whole(model_bytes, "model_bytes", at_least=1)
     if run.budget.is_pure:

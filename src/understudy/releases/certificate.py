@@ -47,6 +47,7 @@ def certificate_of(project: Project, run: Run, outcome: Outcome) -> dict[str, An
         "beta": float(run.beta),
         "rows": float(outcome.rows),
         "workload": {"marginals": len(run.workload), "queries": run.workload.queries},
+        **({} if run.target is None else {"target": run.target}),
         "answers": [
             {"by": list(a.clique), "basis": a.basis, "error": _plain(float(np.max(a.error, initial=0.0)))}
             | ({"beside": True} if a in outcome.also else {})

@@ -51,6 +51,11 @@ class Interval:
         )
 
 
+def towards_the_middle(value: Values, low: Values, high: Values, widest: float) -> Values:
+    """Values moved within their intervals until no end is farther than `widest`, where these are short enough."""
+    return np.where(high - low <= 2 * widest, np.clip(value, high - widest, low + widest), value)
+
+
 def _alone(merging: Merging, clique: Clique) -> Values:
     alone = np.ones(())
     for name in clique:
@@ -111,7 +116,7 @@ class ProvedIntervals:
         high = np.maximum(high, low)
         value = np.clip(counts, low, high)
         if isfinite(widest):
-            value = np.where(high - low <= 2 * widest, np.clip(value, high - widest, low + widest), value)
+            value = towards_the_middle(value, low, high, widest)
         error = np.maximum(high - value, value - low)
         return MarginalAnswer(clique, value, error, basis if np.isfinite(error).all() else "uncertified")
 
@@ -182,6 +187,16 @@ class Evidence:
         self.measurements.append(Measurement((), noisy, variance))
         self.prove(self.plain, (), noisy, error)
         self._rows_told, self.rows_error = float(noisy), error
+
+    def bound_rows(self) -> None:
+        """The number of rows, where it is private: the cells of every measured marginal add up to it."""
+        found = [interval for clique in self.intervals.cliques if (interval := self.intervals.of(clique))]
+        known = self.intervals.of(())
+        low = max([0.0 if known is None else float(known.low), *(float(one.low.sum()) for one in found)])
+        high = min([inf if known is None else float(known.high), *(float(one.high.sum()) for one in found)])
+        high = max(high, low)
+        self.intervals.add(Interval((), np.array(low), np.array(high), "measured"))
+        self._rows_told, self.rows_error = (low + high) / 2, (high - low) / 2
 
     def average(self, new: Measurement) -> None:
         """Keep a measurement; what was measured before is averaged with it, by precision."""

@@ -38,12 +38,14 @@ from understudy.releases.demand import Demand
 from understudy.releases.evidence import Evidence
 from understudy.releases.iterative import certified_error
 from understudy.releases.methods import METHODS, named, obstacle, selected
-from understudy.releases.mwem import shares
+from understudy.releases.mwem import REACH, shares
 from understudy.releases.purchases import most_charged
-from understudy.releases.residual.residual import planned, share_of_beta
+from understudy.releases.residual.residual import REACHES, planned, share_of_beta
 from understudy.releases.residual.tables import ResidualTables
 from understudy.releases.run import Run
+from understudy.releases.small_marginals import below, direct_bars
 from understudy.releases.smalldb import smalldb_look
+from understudy.releases.target import targeted
 from understudy.releases.workload_file import as_workload
 
 Options = Mapping[str, Any]
@@ -152,6 +154,7 @@ def forecast(
     beta: Number = 0.05,
     memory: int | None = None,
     rows: int | None = None,
+    target: str | None = None,
     **options: Any,
 ) -> ReleaseForecast:
     """What `release` with the same arguments would say and cost. Reads no data and spends nothing.
@@ -159,7 +162,7 @@ def forecast(
     Raises what `release` would refuse before its first debit, except that the ledger may not be able to pay.
     """
     budget = project.declaration.budget.alone(epsilon, delta)
-    asked = as_workload(project.domain, workload)
+    asked = targeted(as_workload(project.domain, workload), target)
     run = Run(
         project.curator, asked, budget, "forecast", beta=probability(beta), memory=memory, synthetic=rows
     )
@@ -251,29 +254,49 @@ def _residual(run: Run, options: Options) -> _Errors:
     public = run.curator.relation.rows_are_public
     tables = ResidualTables(residuals, look, np.zeros(look.cells, np.int64), 0.0 if public else None)
     beta = share_of_beta(run, residuals)
-    return _Errors(
-        lambda clique: (
-            float(tables.error(clique, beta).max()),
-            MEAN_ABSOLUTE * float(np.sqrt(tables.variance(clique)).mean()),
-        ),
-        tells_columns=True,
-    )
+    direct = direct_bars(run, (*run.workload, *below(run.workload)))
+
+    def error(clique: Clique) -> tuple[float, float]:
+        deviation = np.sqrt(tables.variance(clique))
+        half, reach = float(tables.error(clique, beta).max()), REACHES[-1] * float(deviation.max())
+        return _told(half, reach, direct.get(clique)), MEAN_ABSOLUTE * float(deviation.mean())
+
+    return _Errors(error, tells_columns=True)
 
 
 def _mwem(run: Run, options: Options) -> _Errors:
     plan = shares(run, options.get("rounds"), options.get("per_round"))
-    if plan.per_round < len(run.workload):
+    small = plan.small
+    if small is None:
         return _unknown(run, options)  # which marginals are measured depends on the table
-    price = (run.price(plan.measure) / plan.measured).whole_units
-    beta = run.beta / (plan.measured + 2)
+    added_up = {mean.clique: mean for mean in small.means}
+    direct = direct_bars(run, (*run.workload, *below(run.workload)))
 
     def error(clique: Clique) -> tuple[float, float]:
         marginal = Marginal(run.domain, clique)
-        mechanism, resolution = run.curator.calibration.mechanism(marginal, price)
-        usual = MEAN_ABSOLUTE * sqrt(float(mechanism.variance))
-        return run.curator.calibration.error(marginal, mechanism, resolution, beta), usual
+        mechanism, resolution = run.curator.calibration.mechanism(marginal, small.price)
+        spread = sqrt(float(mechanism.variance))
+        mean = added_up.get(clique)
+        if mean is not None:
+            cells = sum(run.domain.size(c) for c in mean.held_by) / run.domain.size(clique)
+            return _told(mean.error, inf, direct[clique]), MEAN_ABSOLUTE * spread * sqrt(cells) / len(
+                mean.held_by
+            )
+        half = run.curator.calibration.error(marginal, mechanism, resolution, small.beta)
+        return _told(half, REACH * spread, direct.get(clique)), MEAN_ABSOLUTE * spread
 
-    return _Errors(error)
+    return _Errors(error, tells_columns=True)
+
+
+def _told(half: float, reach: float, direct: float | None) -> float:
+    """The largest error of an interval of that half-width.
+
+    An answer need not lie in the middle of its interval, and its error reaches to the farther end: an answer is up
+    to `reach` away from what was measured, and never outside. That of a 1-way or 2-way marginal is moved towards
+    the middle until its error is at most that of a direct question, where the interval is short enough.
+    """
+    most = half + min(reach, half)
+    return min(most, direct) if direct is not None and half <= direct else most
 
 
 def _smalldb(run: Run, options: Options) -> _Errors:
@@ -304,9 +327,14 @@ def _adaptive(run: Run, options: Options) -> _Errors:
     rows_error = min(noise_to_signal(run.domain, precision, people) / 2, 1.0)
     first, last = _first_marginals(run, rule), _last_sweep(run, rule)
 
+    direct = direct_bars(run, (*run.workload, *below(run.workload)))
+
     def error(clique: Clique) -> tuple[float | None, float | None]:
         found = [told for told in (first(clique), last(clique)) if told is not None]
-        return min(found, default=(None, None))
+        if not found:
+            return None, None
+        half, usual = min(found)
+        return _told(half, inf, direct.get(clique)), usual
 
     return _Errors(error, rows_error, tells_columns=True)
 

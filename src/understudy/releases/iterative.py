@@ -203,9 +203,11 @@ def iterative_construction(
     Accuracy    All queries of the class within α, except with probability β: θ = α/2 + λ is the threshold, so that
                 an update has a gap of α/2 at least and a stop leaves α/2 + 2λ + F at most; the printed 3α/4 does
                 not. [Lecture 7, Theorem 5] [Lecture 7, Theorem 7] [Lecture 7, Theorem 8]
-    Gap         Under `add-remove` rates are of a paid-for number of rows, and λ and F are calibrated with the
-                declared lower bound on it; both are in the certificate. Resuming a killed run needs the same
-                floating-point results, so the same machine and versions.
+    Gap         One error holds for all cells of the class, small marginals included: it can be wider than the bar
+                of a direct question to a 1-way or 2-way marginal, and those beside the workload have none; `auto`
+                never chooses this method. Under `add-remove` rates are of a paid-for number of rows, and λ and F
+                are calibrated with the declared lower bound on it; both are in the certificate. Resuming a killed
+                run needs the same floating-point results, so the same machine and versions.
     """
     planner = _Planner(run, _class(run, queries), _named(distinguisher), composition)
     rule = _rule(run, update, device)

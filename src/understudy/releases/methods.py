@@ -13,13 +13,14 @@ from typing import Any
 
 from understudy.domain.bins import Bins
 from understudy.errors import ParameterError, RefusedError, TooLargeError
-from understudy.query.marginal import Marginal
 from understudy.releases import demand
 from understudy.releases.demand import check_common
 from understudy.releases.mwem import MOST_FITTED_CELLS
 from understudy.releases.residual.residual import planned, residual_error
 from understudy.releases.run import Outcome, Run, a_delta_for
+from understudy.releases.small_marginals import SmallMarginals, bar, below, direct_bars
 from understudy.releases.smalldb import smalldb_look
+from understudy.standin.dense.weights import check_device
 from understudy.theory.arguments import whole
 
 MOST_FITTED = 1 << 22
@@ -116,8 +117,11 @@ def _reason(error: Exception) -> str:
 
 
 def _small_database_error(run: Run) -> float:
+    """Infinite where small marginals would have wider bars than direct questions have, or would not be told."""
     look, design = smalldb_look(run)
-    return design.error * look.rows
+    error = design.error * look.rows
+    direct = direct_bars(run, run.workload)
+    return inf if below(run.workload) or any(error > bar for bar in direct.values()) else error
 
 
 def _needs_a_delta(run: Run, options: Options) -> str:
@@ -141,16 +145,10 @@ def _of_residual(run: Run, options: Options) -> str:
 
 
 def _measured_error(run: Run) -> float:
-    """Every marginal of the workload measured with an equal part of the price, jointly."""
-    parts = len(run.workload)
-    marginals = [Marginal(run.domain, clique) for clique in run.workload]
-    price = run.price(Fraction(1, parts))
-    calibrated = run.curator.calibration
+    """Every marginal of the workload measured at one price, with those below it that have to be, jointly."""
     try:
-        return max(
-            calibrated.error(marginal, *calibrated.mechanism(marginal, price), run.beta / parts)
-            for marginal in marginals
-        )
+        small = SmallMarginals.of(run)
+        return max(bar(run, clique, small.price, small.beta) for clique in run.workload)
     except ParameterError:  # too little for any noise that can be drawn
         return inf
 
@@ -285,6 +283,7 @@ def selected(run: Run, method: str, options: Options) -> str:
     release is too large, or the method does not fit. Reads no data.
     """
     check_common(run)
+    _check_device(method, options)
     if method == "auto":
         method = "residual" if options.get("ranges") else chosen(run)
     known = named(method)
@@ -295,6 +294,20 @@ def selected(run: Run, method: str, options: Options) -> str:
         advice = _advice(run, known, options)
         raise RefusedError(f"{known.name} does not fit: {reason}. Nothing was spent. {advice}")
     return known.name
+
+
+def _check_device(method: str, options: Options) -> None:
+    """A GPU holds the weights of one method alone, and is there, or a `ParameterError` says so before anything is
+    forecast or paid.
+    """
+    if options.get("device") is None:
+        return
+    if method != "ic":
+        raise ParameterError(
+            f"`device` is where `method='ic'` holds its weights, and {method} holds none there: name that method, "
+            "or leave `device` out"
+        )
+    check_device(options["device"])
 
 
 def _check_ranges(run: Run, options: Options) -> None:

@@ -4,7 +4,8 @@
 
 Whole marginals are picked and measured, since all their cells cost what one does; every past measurement is
 replayed until the histogram agrees with all of them (`maximum_entropy`). Where all of the workload's marginals are
-going to be measured there is nothing to pick, and one round measures them.
+going to be measured there is nothing to pick: one round measures them, and those small marginals below them whose
+bars would else be wider than direct questions have (`small_marginals`).
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from understudy.privacy.price import Price
 from understudy.query.marginal import Marginal
 from understudy.releases.evidence import Evidence, Interval
 from understudy.releases.run import MarginalAnswer, Outcome, Run
+from understudy.releases.small_marginals import SmallMarginals, direct_bars
 from understudy.standin.dense.weights import DenseWeights
 from understudy.standin.interactions import interactions_of
 from understudy.standin.maximum_entropy import EntropyFit, maximum_entropy
@@ -74,10 +76,12 @@ class MwemShares:
     measure: Fraction
     """Of all rounds' measurements together."""
     bound: Fraction
+    small: SmallMarginals | None = None
+    """How the 1-way and 2-way marginals below the workload are told, where all of it is measured."""
 
     @property
     def measured(self) -> int:
-        return self.rounds * self.per_round
+        return self.rounds * self.per_round + (0 if self.small is None else len(self.small.measured))
 
 
 def shares(run: Run, rounds: int | None, per_round: int | None) -> MwemShares:
@@ -85,7 +89,8 @@ def shares(run: Run, rounds: int | None, per_round: int | None) -> MwemShares:
 
     The whole workload is measured unless the caller asks for fewer. Marginals overlap, so an interaction is
     measured in every marginal that holds it and the fit adds that up; picking a few leaves the others uncertain.
-    Asked for rounds alone, they measure as many marginals together as there are attributes.
+    Asked for rounds alone, they measure as many marginals together as there are attributes. What measures the
+    whole workload in every round measures it in one.
     """
     whole(1 if rounds is None else rounds, "rounds", at_least=1)
     whole(1 if per_round is None else per_round, "per_round", at_least=1)
@@ -100,7 +105,8 @@ def shares(run: Run, rounds: int | None, per_round: int | None) -> MwemShares:
         per_round = max(1, min(everything, -(-len(run.domain) // rounds)))
     assert per_round is not None
     if per_round >= everything:
-        return MwemShares(rounds, everything, total, Fraction(0), Fraction(0), 1 - total, Fraction(0))
+        none, small = Fraction(0), SmallMarginals.of(run)
+        return MwemShares(1, everything, none, none, none, Fraction(1), none, small)
     left = 1 - total - FIRST_SHARE - BOUND_SHARE
     return MwemShares(
         rounds,
@@ -131,7 +137,10 @@ def mwem(
                 selection, each round's measurements, the gaps of what was not measured. [Lecture 7, Theorem 4]
     Accuracy    Measured marginals by the law of their noise, jointly for all cells of all of them; the others by a
                 noisy gap that was paid for: a cell is off by half of the L1 distance, and half of the difference
-                of totals, at most.
+                of totals, at most. Where all of the workload is measured, the 1-way and 2-way marginals below it
+                are told with bars that no direct question at the same price would make smaller
+                (`small_marginals`). Where marginals are picked, only the 1-way ones are told beside the workload,
+                from a tenth of the price, and their bars can be wider than that; `auto` never picks.
     Complexity  Memory of a few tables of |X| cells; a pass of the fit is four products of matrices.
     Gap         No theorem about the histogram itself. A killed run that picks marginals is resumed by refitting,
                 which needs the same floating-point results, up to rounding to whole people.
@@ -152,6 +161,8 @@ def mwem(
     histograms = []
     for t in range(1, plan.rounds + 1):
         under_way.measure(t, under_way.pick(t))
+        if plan.small is not None:
+            under_way.prove_small(plan.small)
         under_way.fit()
         histograms.append(under_way.model.histogram)
         run.tell(f"round {t} done", t, plan.rounds)
@@ -225,14 +236,16 @@ class _Mwem:
     @property
     def beta(self) -> Fraction:
         """Of each measured marginal, the number of rows and the bounds of all the others."""
+        if self.plan.small is not None:
+            return self.plan.small.beta
         firsts = len(self.run.domain) if self.plan.first else 0
         return self.run.beta / (self.plan.measured + firsts + 2)
 
     def pick(self, t: int) -> list[Clique]:
         """The worst marginals by gap less the noise that measuring would bring, one selection after another."""
         workload = self.run.workload
-        if self.plan.per_round >= len(workload):
-            return list(workload)
+        if self.plan.small is not None:
+            return [*workload, *self.plan.small.measured]
         guesses = self._guesses(list(workload))
         left = list(range(len(workload)))
         picked: list[Clique] = []
@@ -268,6 +281,15 @@ class _Mwem:
 
     # ---- fitting and answering
 
+    def prove_small(self, small: SmallMarginals) -> None:
+        """What the measured marginals say together of those that they hold, and of the number of rows."""
+        noisy = {m.clique: m.counts for m in self.evidence.measurements}
+        for mean in small.means:
+            sums = [_summed(noisy[clique], clique, mean.clique) for clique in mean.held_by]
+            self.evidence.prove(self.evidence.plain, mean.clique, np.mean(sums, axis=0), mean.error)
+        if self.evidence.private_rows:
+            self.evidence.bound_rows()
+
     def fit(self) -> None:
         self.model = maximum_entropy(
             self.run.domain,
@@ -284,27 +306,39 @@ class _Mwem:
         cliques = list(run.workload)
         open_ = [clique for clique in cliques if self.evidence.intervals.of(clique) is None]
         bounds = self._bounds(open_) if open_ and self.plan.bound else {}
-        answers = []
-        for clique in cliques:
+        beside = self.evidence.beside
+        widest = direct_bars(run, (*cliques, *beside)) if self.plan.small is not None else {}
+        told = []
+        for clique in (*cliques, *beside):
             table = rows * self.model.project(clique)
             interval = self.evidence.intervals.of(clique)
-            if interval is not None:
-                answers.append(self._measured(interval, table))
+            if clique in widest:
+                near = self._limited(clique, table)
+                told.append(self.evidence.intervals.answer(clique, near, None, widest[clique]))
+            elif interval is not None:
+                told.append(self._measured(interval, table))
             else:
                 bound = bounds.get(clique, inf)
                 basis = "bounded" if bound < inf else "uncertified"
-                answers.append(MarginalAnswer(clique, table, np.full(table.shape, bound), basis))
+                told.append(MarginalAnswer(clique, table, np.full(table.shape, bound), basis))
         standin = DenseWeights.histogram(run.domain, self.model.histogram, threads=1)
-        return Outcome("mwem", standin, rows, tuple(answers), self._proof(len(open_)))
+        answers, also = tuple(told[: len(cliques)]), tuple(told[len(cliques) :])
+        return Outcome("mwem", standin, rows, answers, self._proof(len(open_)), also=also)
 
     def _measured(self, proved: Interval, table: Values) -> MarginalAnswer:
         """Model and measurement combined, moved into the proved interval; the error reaches to its farther end."""
-        told = [m for m in self.evidence.measurements if m.clique == proved.clique]
+        low, high = proved.low, np.maximum(proved.high, proved.low)
+        value = np.clip(self._limited(proved.clique, table), low, high)
+        return MarginalAnswer(proved.clique, value, np.maximum(high - value, value - low), "measured")
+
+    def _limited(self, clique: Clique, table: Values) -> Values:
+        """The model's counts, near those that were measured of the clique itself, if it was."""
+        told = [m for m in self.evidence.measurements if m.clique == clique]
+        if not told:
+            return table
         precision = sum(1 / m.variance for m in told)
         noisy = np.sum([m.counts / m.variance for m in told], axis=0) / precision
-        low, high = proved.low, np.maximum(proved.high, proved.low)
-        value = np.clip(limited(noisy, table, 1 / precision), low, high)
-        return MarginalAnswer(proved.clique, value, np.maximum(high - value, value - low), "measured")
+        return limited(noisy, table, 1 / precision)
 
     def _bounds(self, cliques: Sequence[Clique]) -> dict[Clique, float]:
         """Every cell is off by (L1 distance + difference of totals)/2 at most: that is what deviations sum to."""
@@ -319,6 +353,14 @@ class _Mwem:
             found[clique] = max(0.0, (gap + spread + drift) / 2) + 0.5
         return found
 
+    def _small_marginals(self) -> dict[str, Any]:
+        """How the marginals below the workload were told, for the certificate."""
+        small = self.plan.small
+        if small is None:
+            return {"small_marginals": "1-way ones from a tenth of the price"}
+        told = {"measured": len(small.measured), "added_up": len(small.means)}
+        return {"small_marginals": told} if any(told.values()) else {}
+
     def _proof(self, unmeasured: int) -> dict[str, Any]:
         plan = self.plan
         return {
@@ -327,12 +369,18 @@ class _Mwem:
             "rounds": plan.rounds,
             "per_round": plan.per_round,
             "unmeasured": unmeasured,
+            **self._small_marginals(),
             "shares": {
                 name: float(getattr(plan, name)) for name in ("total", "first", "select", "measure", "bound")
             },
             "beta": float(self.run.beta),
             "rows_error": self.evidence.rows_error,
         }
+
+
+def _summed(counts: Values, clique: Clique, part: Clique) -> Values:
+    """The counts of a clique, added up to those of a part of it."""
+    return counts.sum(axis=tuple(i for i, name in enumerate(clique) if name not in part))
 
 
 def limited(noisy: Values, model: Values, variance: float) -> Values:

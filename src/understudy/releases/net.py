@@ -23,6 +23,8 @@ def net(run: Run, *, databases: Sequence[Projection], alpha: Number | None = Non
     Accuracy  α + (2/(εn))(ln|N| + ln(1/β)) jointly over the workload, if one database of the net is within `alpha`
               of every table that is possible. Without `alpha` nothing is known about the net and nothing is
               certified.
+    Gap       One error holds for the whole workload, so that 1-way and 2-way marginals can have wider bars than
+              direct questions, and those beside the workload have none.
     """
     rows, epsilon = public_rows(run, "the net mechanism"), selection_price(run)
     marginals = [Marginal(run.domain, clique) for clique in run.workload]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
+from textwrap import wrap
 from typing import Any
 
 from understudy.releases.files import (
@@ -17,6 +18,7 @@ from understudy.releases.files import (
     SYNTHETIC,
     SYNTHETIC_CSV,
 )
+from understudy.releases.report_words import small_marginal_words
 
 MARK = "<!-- Written by understudy with the release; replaced with it. -->"
 """The first line: a page of this name without it is somebody else's, and is never replaced."""
@@ -49,6 +51,7 @@ def readme(certificate: Mapping[str, Any], certificate_text: str, names: Sequenc
     else:
         person = "adding or removing one row"
     chance = f"{1 - beta:g}"
+    small = _small(certificate)
     digest = sha256(certificate_text.encode()).hexdigest()
     return f"""{MARK}
 # A release of {table}
@@ -90,7 +93,8 @@ release.sample(1000)                # synthetic rows, as a pandas frame
   that is true.
 - Numbers that are counted in the synthetic rows have no bars. Prefer the answers; use the rows to develop a
   program, to train a model, or to look at the shape of the data, and check findings by a question.
-- The bars are about this table. That the table is itself a sample of a population adds the usual sampling error.
+{small}- The bars are about this table. That the table is itself a sample of a population adds the usual sampling
+  error.
 
 ## What is promised to the people in the table
 
@@ -105,6 +109,12 @@ changes the chance of any outcome by little, and no later use of this folder can
 
 Name its publisher, and the day on which you received it, as for any data set.
 """
+
+
+def _small(certificate: Mapping[str, Any]) -> str:
+    """A point about single columns and pairs, where their bars are not as short as they could be; else nothing."""
+    words = small_marginal_words(certificate)
+    return "\n  ".join(wrap(f"- {words}", 112)) + "\n" if words else ""
 
 
 def _plain(text: Any) -> str:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from understudy.answer.answer import Answer
 from understudy.answer.counts import CellCounts, RowBounds, SourceCounts
 from understudy.answer.cut_bins import CutBins
+from understudy.answer.limits import MAX_CELLS, check_cells
 from understudy.answer.reader import Asked, QuestionReader
 from understudy.answer.sql_answer import SqlAnswer
 from understudy.domain.domain import Domain
@@ -43,6 +44,7 @@ from understudy.releases.purchases import paid_before, purchases
 from understudy.releases.run import MarginalAnswer, Outcome, Progress, Run, Sums
 from understudy.releases.stored import as_arrays
 from understudy.releases.synthetic import MAX_ROWS, Codes, Within, as_rule, as_table, framed
+from understudy.releases.target import targeted
 from understudy.releases.workload_file import as_workload
 
 Cells = NDArray[np.float64]
@@ -90,21 +92,22 @@ class Release:
     # ---- asking
 
     @overload
-    def answer(self, query: Marginal | LinearQuery) -> Answer: ...
+    def answer(self, query: Marginal | LinearQuery, *, max_cells: int = ...) -> Answer: ...
 
     @overload
-    def answer(self, query: str) -> Answer | SqlAnswer: ...
+    def answer(self, query: str, *, max_cells: int = ...) -> Answer | SqlAnswer: ...
 
-    def answer(self, query: Asked) -> Answer | SqlAnswer:
+    def answer(self, query: Asked, *, max_cells: int = MAX_CELLS) -> Answer | SqlAnswer:
         """Answer ``count age < 30 by sex``, ``share …``, a SELECT statement, a marginal or a linear query.
 
         Returns a `SqlAnswer` for a SELECT statement (see `sql`), else an `Answer`: counts in people, shares as
         fractions, with their error where the release certifies one. All errors of a release hold together except
         with its `beta`, and asking costs nothing. Conditions may cut bins anywhere (`counts`). Where the number of
         rows is private, shares are of the number that the release certifies, with the errors of both. Raises a
-        `QueryError` where it is not understood.
+        `QueryError` where it is not understood, and its `TooLargeError` where it has more than `max_cells` cells.
         """
         asked = self._reader.read(query)
+        check_cells(asked.marginals, max_cells)
         return asked.answer(self.counts(asked.marginals))
 
     def sql(self, text: str) -> SqlAnswer:
@@ -412,6 +415,7 @@ def release(
     progress: Callable[[Progress], None] | None = None,
     memory: int | None = None,
     rows: int | None = None,
+    target: str | None = None,
     **options: Any,
 ) -> Release:
     """Make a stand-in for the project's table that answers the workload, for at most (`epsilon`, `delta`).
@@ -430,6 +434,8 @@ def release(
     memory    how many bytes the release may take; by default half of the machine's
     rows      how many synthetic rows will be drawn from it, for the memory that they take; by default one for each
               person
+    target    an attribute that models are going to predict from the rows: marginals with it weigh more
+              (`releases.target`). Without one all weigh as the workload says
     options   go to the method
 
     Returns a `Release`. Raises a `RequestConflictError` where the name belongs to a release with other terms.
@@ -441,8 +447,9 @@ def release(
     budget = project.declaration.budget.alone(epsilon, delta)
     run = _Resumable(
         curator=project.curator,
-        workload=as_workload(project.domain, workload),
+        workload=targeted(as_workload(project.domain, workload), target),
         budget=budget,
+        target=target,
         name=checked(fresh_name() if name is None else name),
         beta=probability(beta),
         analyst=analyst,

@@ -31,6 +31,7 @@ from understudy.releases.report_words import (
     named,
     people,
     percent,
+    small_marginal_words,
     step_words,
     value_words,
 )
@@ -124,9 +125,10 @@ def _promise(release: Release) -> str:
         )
     else:
         words += "No error bar of this release is certified."
+    small = small_marginal_words(told)
     theorem = f" What its error bars rest on: {told['theorem']}." if told["theorem"] else ""
     full = "" if told["mechanism"] == told["method"] else f" ({told['mechanism']})"
-    method = paragraph(f"Method: {told['method']}{full}.{theorem}", "note")
+    method = paragraph(f"Method: {told['method']}{full}.{theorem}{' ' + small if small else ''}", "note")
     settings = [
         [name, value_words(value), meaning]
         for name, meaning, value in ((*named(key), value) for key, value in told["parameters"].items())

@@ -15,6 +15,10 @@ PARAMETERS: Mapping[str, tuple[str, str]] = {
         "people below which values were measured together",
         "a value that fewer people have is hidden by the noise: it was counted together with its neighbours",
     ),
+    "small_marginals": (
+        "columns and pairs beside the workload",
+        "measured by themselves, or added up from what was measured, whichever has the shorter error bar",
+    ),
     "measured": ("marginals measured", "counts of so many combinations of columns were bought, with noise"),
     "unmeasured": (
         "marginals not measured",
@@ -122,6 +126,29 @@ GLOSSARY: Mapping[str, str] = {
         "looked at."
     ),
 }
+
+
+SMALL_MARGINALS: Mapping[str, str] = {
+    "aim": "measures what its rounds choose",
+    "ic": "buys answers to single cells of the workload, with one proved error for all of them",
+    "mwem": "measured the marginals that were picked",
+    "net": "draws one table, with one proved error for the workload",
+    "smalldb": "draws one table, with one proved error for the workload",
+}
+"""Methods that promise nothing of single columns and pairs as such, and what they do instead."""
+
+
+def small_marginal_words(certificate: Mapping[str, Any]) -> str:
+    """Of a release whose single columns and pairs may have wider bars than direct questions: that it is so."""
+    method = certificate["method"]
+    picked = isinstance(certificate.get("parameters", {}).get("small_marginals"), str)
+    if method not in SMALL_MARGINALS or (method == "mwem" and not picked):
+        return ""
+    return (
+        f"The method {method} {SMALL_MARGINALS[method]}: error bars of single columns and of pairs can be wider "
+        "than those that direct questions would have had at the same price, and a single column or pair that the "
+        "workload does not list may have none."
+    )
 
 
 def named(key: str) -> tuple[str, str]:

@@ -141,6 +141,8 @@ class Run:
     """Bytes that the release may take, where the caller said so: else half of the machine's."""
     synthetic: int | None = None
     """Synthetic rows that will be drawn, where the caller said so: else as many as there are people."""
+    target: str | None = None
+    """The attribute that models are going to predict, where the caller named one."""
     standing: Progress = field(default_factory=lambda: Progress("beginning", 0, 1))
     """What was reported last."""
     _summed: tuple[int, Cost | None] = (0, None)

@@ -45,7 +45,9 @@ def smalldb(
               with probability β. [Lectures 9-10, Proposition 6] With α at its best this is Theorem 7 without the
               slack of its proof. A cell that is the difference of two queries, such as two prefixes, is within
               twice the error.
-    Gap       The table shows what the queries see. Among the rows that they do not tell apart it holds the first
+    Gap       One error holds for all queries, so that 1-way and 2-way marginals can have wider bars than direct
+              questions, and those beside the workload have none: `auto` takes the method only where neither is so.
+              The table shows what the queries see. Among the rows that they do not tell apart it holds the first
               one only, so attributes that no query asks about are constant in it.
     """
     look, design = smalldb_look(run, alpha=alpha, queries=queries, size=size)

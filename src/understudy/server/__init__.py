@@ -16,7 +16,8 @@ It does no mathematics: doors call one gate, and the gate the calls of `project`
     queue, pace                whose turn it is, how fast each may ask, and when replies leave
     problems                   refusals as every door tells them
     auditing, board_room,      what stands behind the gate beside questions: ledgers and the audit log,
-    release_shelf              leaderboards, releases and the processes that make them
+    release_shelf,             leaderboards, releases and the processes that make them, and answers from
+    release_answers            releases, which cost nothing
     http                       the HTTP door, its two ports and what guards them
     mcp                        the door for agents, at /mcp of the HTTP door or for one project without a port
     run, logs, metrics         a running server from start to stop, its log, and what can be watched

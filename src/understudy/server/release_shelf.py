@@ -28,6 +28,7 @@ from understudy.releases.files import (
 )
 from understudy.server.logs import LOG
 from understudy.server.problems import Problem
+from understudy.server.release_answers import ReleaseAnswers
 
 SHOWN = {
     REPORT: "text/html; charset=utf-8",
@@ -70,10 +71,14 @@ class ReleaseRun:
 
 
 class ReleaseShelf:
-    """The folder of releases, None where the server has none, and the runs of this process."""
+    """The folder of releases, None where the server has none, and the runs of this process.
+
+    `answers` answers questions from the releases of the folder.
+    """
 
     def __init__(self, folder: Path | None) -> None:
         self._folder = folder
+        self.answers = ReleaseAnswers(self)
         self.runs: dict[str, ReleaseRun] = {}
         self._starting: set[str] = set()
         self._children: dict[str, tuple[asyncio.subprocess.Process, asyncio.Task[None]]] = {}

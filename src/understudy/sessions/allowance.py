@@ -19,8 +19,9 @@ Why         A question's own counts are bought only where nothing else answers i
 Needed      No deterministic rule that keeps the promise buys earlier. Where one class of price P answers all that
             comes, nothing but direct answers can be bought before D ≥ (P - FREE·u)/(RATIO - 1): with a ratio of
             3/2 a session that is to answer very many questions pays up to three times the price of the class.
-Asked for   A class that the terms announce, and the number of rows where that is private, are bought because they
-            were asked for: they count as questions, on both sides, and need no allowance.
+Asked for   A class that the terms announce, the number of rows where that is private, and the ranges that a
+            quantile needs are bought because they were asked for: they count as questions, on both sides, and need
+            no allowance.
 Privacy     Prices and questions are public. Nothing is looked at, and nothing is spent.
 
 D is a lower bound here: questions that were answered for nothing are counted when a purchase waits for them, and
@@ -35,9 +36,11 @@ from collections.abc import Sequence
 from fractions import Fraction
 from math import ceil
 
+from understudy.domain.domain import Clique
 from understudy.privacy.cost import UNITS
 from understudy.privacy.event import Event
 from understudy.privacy.joint import Joint, JointState
+from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.sessions.calibrator import Calibrator, rounded
 from understudy.sessions.direct import DirectPurchase, intervals
@@ -74,12 +77,19 @@ class Allowance:
         self._direct, self._ahead = self._joint.start(), self._joint.start()
         self._left = float(terms.beta)
         self._waiting: deque[Marginal] = deque(maxlen=MOST_WAITING)
+        self._asked_for: set[tuple[Clique, str]] = set()
 
     # ---- what was asked and bought
 
     def asked(self, marginal: Marginal) -> None:
-        """Remember a new question, whoever answers it."""
-        self._waiting.append(marginal)
+        """Remember a new question, whoever answers it; not the cells of a class that was asked for itself."""
+        if (marginal.by, marginal.where.key) not in self._asked_for:
+            self._waiting.append(marginal)
+
+    def asked_for(self, event: Event, by: Clique, where: LinearQuery) -> None:
+        """Remember a question for a class on `by`, of the rows in `where`, by the event that it is charged."""
+        self._asked_for.add((by, where.key))
+        self._direct = self._joint.after(self._direct, event)
 
     def bought(self, event: Event) -> None:
         """Remember a purchase ahead."""

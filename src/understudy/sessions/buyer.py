@@ -9,7 +9,7 @@ for nobody.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from understudy.answer.answer import Answer
@@ -24,7 +24,7 @@ from understudy.ledger.asking_lock import AskingLock
 from understudy.ledger.interface import JournalStep
 from understudy.privacy.cost import Cost
 from understudy.query.marginal import Marginal
-from understudy.sessions.answer_memory import AnswerMemory
+from understudy.sessions.answer_memory import AnswerMemory, Identity, identity
 from understudy.sessions.asking import Asking, RequestRecord
 from understudy.sessions.calibrator import Calibrator
 from understudy.sessions.checkpoint import SessionCheckpoint
@@ -75,6 +75,7 @@ class Buyer:
         self.policy = PurchasePolicy(self.calibrator, promise.terms, promise.nothing_released().knowledge)
         self.nothing = self.curator.ledger.budget.total([])
         self.requests: dict[str, RequestRecord] = {}
+        self.told_running: set[tuple[Identity, str]] = set()
         self.asked = 0
         """How many questions the session was asked so far, as far as this process knows."""
         self.known: Deduction = promise.nothing_released()
@@ -125,6 +126,50 @@ class Buyer:
             if len(unknown) == 1:
                 return self._planned(unknown[0], analyst, asked)
             return self._forecast(analyst).of_all(unknown, asked=asked)
+
+    def ranges(
+        self, marginals: Sequence[Marginal], running: Mapping[int, str], analyst: str, *, asked: int
+    ) -> dict[int, Purchase]:
+        """The ranges that quantiles need and are not known, by the places of their marginals among `marginals`.
+
+        `running` names the attribute of each place. There are none where they cannot be paid beside all other
+        questions: then quantiles are made of cells, and stay so when they are asked again (`told_running`).
+        """
+        running = {
+            place: name
+            for place, name in running.items()
+            if (identity(marginals[place]), name) not in self.told_running
+        }
+        if not running:
+            return {}
+        known = self.known.knowledge
+        with self._planning:
+            self._tell_served()
+            found: dict[int, Purchase] = {
+                place: wanted
+                for place, name in running.items()
+                if (wanted := self.policy.ranges(known, marginals[place], name, asked=asked)) is not None
+            }
+        others = [marginal for place, marginal in enumerate(marginals) if place not in found]
+        needed = [*found.values(), *self.needed(others, analyst, asked=asked)]
+        return found if found and self.funds(analyst).is_payable(needed) else {}
+
+    def buy_ranges(
+        self, marginals: Sequence[Marginal], running: Mapping[int, str], asking: Asking, *, asked: int
+    ) -> Cost:
+        """Buy what `ranges` says, and return what that cost; for whoever holds the lock."""
+        self.catch_up()
+        for _ in range(TRIES):
+            wanted = self.ranges(marginals, running, asking.analyst, asked=asked)
+            if not wanted:
+                break
+            try:
+                self._make(next(iter(wanted.values())), asking)
+            except OvertakenError:
+                self.catch_up()
+            except InsufficientBudgetError:
+                break
+        return asking.charged
 
     def _planned(self, marginal: Marginal, analyst: str, asked: int) -> list[Purchase]:
         """What one question buys; whoever was told its price and asks it next does not have it found twice."""
@@ -311,11 +356,12 @@ class Buyer:
 
     # ---- checkpoints
 
-    def _fixed_objects(self) -> dict[str, object]:
+    def _fixed_objects(self) -> Mapping[str, object]:
         """What the state refers to and every process makes for itself."""
         domain = self.curator.domain
-        known = {"calibrator": self.calibrator, "terms": self.promise.terms, "domain": domain}
-        return known | {"grid": self.known.knowledge.grid} | {f"attribute {a.name}": a for a in domain}
+        known: dict[str, object] = {f"attribute {attribute.name}": attribute for attribute in domain}
+        known |= {"calibrator": self.calibrator, "terms": self.promise.terms, "domain": domain}
+        return known | {"grid": self.known.knowledge.grid}
 
     def _state(self) -> dict[str, object]:
         """All that the purchases so far have come to; what was answered for nothing is deduced again."""
@@ -325,6 +371,7 @@ class Buyer:
             "paid": self.memory.paid,
             "requests": self.requests,
             "asked": self.asked,
+            "row sums": self.curator.row_sums.read,
         }
 
     def _resume(self) -> bool:
@@ -335,5 +382,6 @@ class Buyer:
         self.journal.length, state = found
         self.policy, self.requests, self.asked = state["policy"], state["requests"], state["asked"]
         self.memory.paid = state["paid"]
+        self.curator.row_sums.go_on_from(state["row sums"])
         self._publish(state["knowledge"])
         return True

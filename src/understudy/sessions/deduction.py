@@ -61,7 +61,8 @@ class SessionPromise:
         """All that decides what a session's purchases mean, beside the purchases themselves and the code."""
         curator = self.curator
         declared = curator.domain, curator.relation, curator.declaration.unit, curator.ledger.budget
-        return (*declared, self.terms, self.rows, self.width, curator.rows_at_most)
+        public = self.rows, self.width, curator.rows_at_most, curator.declaration.opening
+        return (*declared, self.terms, *public)
 
     @property
     def population(self) -> Population:

@@ -38,11 +38,15 @@ from understudy.sessions.knowledge import (
     nearest,
 )
 from understudy.sessions.moment_bounds import moment_intervals
+from understudy.sessions.planned_sums import WEIGHT
 from understudy.sessions.purchase import PurchaseRequest, PurchaseResult
 from understudy.sessions.weighted_sums import weighted_intervals
 
 BOUNDED = "bounded"
 """The word in a plan for bounded noise; a plan without one is of the usual noise."""
+
+LEAST_WIDTH = 64
+"""In people: below this width the steps that a coupling adds to a band of several draws would cost too much."""
 
 MOST_RUNNING = 1 << 12
 """Cells of a table whose running sums are looked for."""
@@ -136,10 +140,12 @@ def running_sums(knowledge: Knowledge, marginal: Marginal, name: str) -> tuple[V
 class DirectPurchase:
     """Noise on the counts of one question, at a price that keeps its `paid` cells within the session's width.
 
-    Promise     Except with probability `share` every paid cell is within the width of its true count. Where the
-                purchase `is_certain`, all cells are, always, and the share is 0.
-    Why         Bounded noise is never larger than its reach, which is the width at most. Of other noise,
-                the paid cells are those that were not known well enough when the price was found: fixed by what
+    Promise     Except with probability `share` every paid cell is within the width of its true count, and the sum
+                that is planned with the counts is within its band. The part `of_sum` of the share is the sum's
+                (`planned_sums`). Where the purchase `is_certain`, all cells are within the width, always; the
+                share is 0, and the counts are no term of a sum, which needs normal noise.
+    Why         Bounded noise is never larger than its reach, which is the width at most. Of other noise, the paid
+                cells are those that were not known well enough when the price was found: fixed by what
                 was released before, and written into the ledger with the plan. Their noise is independent of that,
                 so that the union bound over them holds. All other cells keep what is known of them; the band says
                 nothing of their noise.
@@ -151,20 +157,29 @@ class DirectPurchase:
     paid: Cells
     share: float
     price: Price
+    of_sum: float = 0.0
     is_certain: bool = False
 
     @classmethod
     def of(
-        cls, calibrator: Calibrator, knowledge: Knowledge, marginal: Marginal, share: float
+        cls,
+        calibrator: Calibrator,
+        knowledge: Knowledge,
+        marginal: Marginal,
+        share: float,
+        *,
+        of_sum: float = 0.0,
     ) -> DirectPurchase:
         """The purchase at the smallest price that keeps its promise.
 
-        Where every cell is known well enough already, all cells are paid for all the same.
+        Where every cell is known well enough already, all cells are paid for all the same. `of_sum` is the part of
+        the share that goes to the sum that is planned with the counts.
         """
         table = intervals(knowledge, marginal)
         wide = None if table is None else np.asarray(table.high - table.low > 2 * calibrator.width)
         paid = np.ones(marginal.shape, bool) if wide is None or not wide.any() else wide
-        return cls(marginal, paid, share, calibrator.price_of_counts(marginal, share, int(paid.sum())))
+        price = calibrator.price_of_counts(marginal, share - of_sum, int(paid.sum()))
+        return cls(marginal, paid, share, price, of_sum)
 
     @classmethod
     def certain(cls, calibrator: Calibrator, marginal: Marginal, *, spare: int = 1) -> DirectPurchase | None:
@@ -185,13 +200,13 @@ class DirectPurchase:
         """The purchase of a plan in the ledger."""
         marginal = from_plain(calibrator.curator.domain, plan["question"])
         paid, certain = from_text(plan["paid"], marginal.shape), plan.get("noise") == BOUNDED
-        return cls(marginal, paid, plan["share"], Price.from_plain(plan), is_certain=certain)
+        return cls(marginal, paid, plan["share"], Price.from_plain(plan), of_sum_in(plan), certain)
 
     def plain(self) -> dict[str, Any]:
-        """The plan: the question, the paid cells, the share of β, the price, and bounded noise by its name."""
+        """The plan: question, paid cells, share of β and price; the part of a planned sum, and bounded noise."""
         cells = {"question": plain(self.marginal), "paid": as_text(self.paid)}
         noise = {"noise": BOUNDED} if self.is_certain else {}
-        return {**cells, "share": self.share, **self.price.as_plain(), **noise}
+        return {**cells, "share": self.share, **plain_sum(self.of_sum), **self.price.as_plain(), **noise}
 
     def band(self, calibrator: Calibrator) -> dict[str, Any]:
         """Nothing: the band is the session's width."""
@@ -210,9 +225,14 @@ class DirectPurchase:
 
         There is no answer where cells that were known at the time of the plan are not known here.
         """
+        if not self.is_certain:
+            begin_sum(calibrator, knowledge, self.marginal, self.of_sum)
         measured = request.measure(calibrator.curator, self.marginal, self.price, certain=self.is_certain)
         table = narrowed(knowledge, self.marginal, self.paid, measured.noisy, calibrator.width)
-        learn(knowledge, self.marginal, table, measured.noisy, float(self._mechanism(calibrator).variance))
+        variance = float(self._mechanism(calibrator).variance)
+        if not self.is_certain:
+            finish_sum(knowledge, self.marginal, measured.noisy, variance)
+        learn(knowledge, self.marginal, table, measured.noisy, variance)
         knowledge.first_looks.pop(identity(self.marginal), None)
         if bool((table.high - table.low > 2 * calibrator.width + TOUCHING).any()):
             return PurchaseResult(measured.cost)
@@ -251,3 +271,37 @@ def learn(
     else:
         knowledge.learn(box, (float(table.low), float(table.high)))
     knowledge.keep(ReleasedTable(marginal.by, box, noisy, variance))
+
+
+# ---- the sum that is planned with counts
+
+
+def can_plan_sum(calibrator: Calibrator, marginal: Marginal) -> bool:
+    """Whether counts of a question can be terms of planned sums: normal noise, on counts of the rows in a box, and
+    bands so wide that the steps of the lattice matter little.
+    """
+    return not calibrator.is_pure and calibrator.width >= LEAST_WIDTH and boxes_of(marginal) is not None
+
+
+def begin_sum(calibrator: Calibrator, knowledge: Knowledge, marginal: Marginal, share: float) -> None:
+    """Note, before they are drawn, that counts become terms of planned sums; `share` is for one of their own."""
+    box = boxes_of(marginal)
+    if box is not None and can_plan_sum(calibrator, marginal):
+        knowledge.sums.begin(marginal.by, box, share=share, weight=WEIGHT)
+
+
+def finish_sum(knowledge: Knowledge, marginal: Marginal, noisy: Values, variance: float) -> None:
+    """Note counts that were drawn in full, for the sums that they are terms of."""
+    box = boxes_of(marginal)
+    if box is not None:
+        knowledge.sums.finish(marginal.by, box, noisy, variance)
+
+
+def plain_sum(share: float) -> dict[str, Any]:
+    """What a plan says of the sum that a purchase plans: nothing where it plans none."""
+    return {"sum": share} if share else {}
+
+
+def of_sum_in(plan: Mapping[str, Any]) -> float:
+    """The share of β of the sum that the purchase of a plan plans; none did before version 0.2."""
+    return float(plan.get("sum", 0.0))

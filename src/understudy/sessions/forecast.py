@@ -6,11 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from understudy.query.marginal import Marginal
-from understudy.sessions.direct import DirectPurchase
 from understudy.sessions.funds import Funds
 from understudy.sessions.knowledge import Knowledge
 from understudy.sessions.looks import LookPurchase
-from understudy.sessions.policy import PurchasePolicy
+from understudy.sessions.policy import OwnCounts, PurchasePolicy
 from understudy.sessions.purchase import Purchase
 
 
@@ -34,7 +33,7 @@ class Forecast:
         counts.
         """
         wanted = self.policy.purchase(self.knowledge, marginal, asked=asked)
-        if isinstance(wanted, DirectPurchase | LookPurchase) or self.funds.is_payable([wanted]):
+        if isinstance(wanted, OwnCounts) or self.funds.is_payable([wanted]):
             return wanted
         return self.policy.counts(self.knowledge, marginal, asked=asked)
 
@@ -73,7 +72,7 @@ class Forecast:
         forecast, purchases = self, list[Purchase]()
         for i, marginal in enumerate(marginals):
             for purchase in forecast.of(marginal, asked=asked + i):
-                if isinstance(purchase, DirectPurchase | LookPurchase):
+                if isinstance(purchase, OwnCounts):
                     forecast = replace(forecast, policy=forecast.policy.with_less_beta(purchase.share))
                     purchases.append(purchase)
                 elif not _contains(purchases, purchase):

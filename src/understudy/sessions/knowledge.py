@@ -27,6 +27,7 @@ from understudy.query.box import Box, Grid, Words
 from understudy.query.marginal import Marginal
 from understudy.sessions.cut_knowledge import CutKnowledge
 from understudy.sessions.one_way import OneWay
+from understudy.sessions.planned_sums import PlannedSums
 from understudy.sessions.table_bounds import UpperEnds, along, of_marginals
 
 if TYPE_CHECKING:
@@ -114,6 +115,7 @@ class Knowledge:
     released      the noisy counts of single questions, for stand-ins
     first_looks   first looks that were not enough, by their question (`looks`)
     cuts          what is known of counts that cut declared cells
+    sums          the counts that were bought, and the sums that were planned with them (`planned_sums`)
     """
 
     grid: Grid
@@ -125,6 +127,7 @@ class Knowledge:
     cuts: CutKnowledge = field(default_factory=CutKnowledge)
     _contradiction: Contradiction = field(default_factory=Contradiction)
     _grids: dict[Clique, dict[Place, ReleasedClass]] = field(default_factory=dict)
+    sums: PlannedSums = field(init=False)
     _words: Words = field(init=False)
     _masks: Words = field(init=False)
     _low: Values = field(init=False)
@@ -135,6 +138,7 @@ class Knowledge:
     _outer: UpperEnds = field(default_factory=UpperEnds)
 
     def __post_init__(self) -> None:
+        self.sums = PlannedSums(self.grid.domain)
         self._words = np.zeros((64, self.grid.everyone.size), np.uint64)
         self._low, self._high = np.zeros(64), np.zeros(64)
         self._masks = np.zeros(64, np.uint64)
@@ -155,7 +159,7 @@ class Knowledge:
         other.marginals, other.released = list(self.marginals), self.released.copy()
         other._grids = {by: dict(held) for by, held in self._grids.items()}
         other._outer, other.cuts = self._outer.copy(), self.cuts.copy()
-        other.first_looks = dict(self.first_looks)
+        other.first_looks, other.sums = dict(self.first_looks), self.sums.copy()
         return other
 
     def learn(self, box: Box, interval: Interval) -> None:

@@ -41,7 +41,17 @@ from understudy.query.marginal import Marginal
 from understudy.rational import exact
 from understudy.sessions.answer_memory import identity
 from understudy.sessions.calibrator import Calibrator, digits
-from understudy.sessions.direct import DirectPurchase, intervals, learn, narrowed
+from understudy.sessions.direct import (
+    LEAST_WIDTH,
+    DirectPurchase,
+    begin_sum,
+    finish_sum,
+    intervals,
+    learn,
+    narrowed,
+    of_sum_in,
+    plain_sum,
+)
 from understudy.sessions.knowledge import TOUCHING, Knowledge, Values, nearest
 from understudy.sessions.predicted_counts import predicted
 from understudy.sessions.purchase import Purchase, PurchaseRequest, PurchaseResult
@@ -49,9 +59,6 @@ from understudy.theory.normal_law import ndtri
 
 FIRST = 0.15
 """The part of a purchase's share of β that goes to the band of the first look."""
-
-LEAST_WIDTH = 64
-"""In people: below this width the step that the coupling adds to a band would cost too much."""
 
 MARGIN = 1.3
 """The first look is made so precise that noise of so many deviations is still enough for a count as predicted."""
@@ -72,6 +79,7 @@ class LookPurchase:
     of_beta    the share of β of both bands together, taken with the first look
     prices     of the first and of the second look
     second     whether this is the second one
+    of_sum     the share of β, taken with the first look too, of the sum that is planned with both together
     """
 
     kind: ClassVar[str] = "look"
@@ -80,6 +88,7 @@ class LookPurchase:
     of_beta: float
     prices: tuple[Price, Price]
     second: bool = False
+    of_sum: float = 0.0
 
     @classmethod
     def of(cls, calibrator: Calibrator, knowledge: Knowledge, direct: DirectPurchase) -> LookPurchase | None:
@@ -89,7 +98,7 @@ class LookPurchase:
             return None
         if not marginal.where.is_counting or isinstance(marginal.domain, RefinedDomain):
             return None
-        tails = _tails(direct.share, int(direct.paid.sum()))
+        tails = _tails(direct.share - direct.of_sum, int(direct.paid.sum()))
         room = (2 - _distance(knowledge, direct, width)) / (1 + MARGIN / tails[0])
         # A first band of `room` times the width takes this part of what both looks cost.
         part = (tails[0] / tails[1] / room) ** 2 if room > 0 else np.inf
@@ -98,12 +107,13 @@ class LookPurchase:
     @classmethod
     def split(cls, calibrator: Calibrator, direct: DirectPurchase, part: float) -> LookPurchase:
         """Counts in two looks, of which the first costs this part of both; these keep the session's width."""
-        tails = _tails(direct.share, int(direct.paid.sum()))
+        own = direct.share - direct.of_sum
+        tails = _tails(own, int(direct.paid.sum()))
         moved = calibrator.curator.calibration.sensitivity(direct.marginal)
         both = float(moved.l2_squared) / 2 * (tails[1] / (calibrator.width - 1)) ** 2
         first = Price(direct.price.currency, digits(part * both))
         second = Price(first.currency, digits(both - float(first.amount)))
-        return cls(direct.marginal, direct.paid, direct.share, (first, second))
+        return cls(direct.marginal, direct.paid, own, (first, second), of_sum=direct.of_sum)
 
     @classmethod
     def read(cls, calibrator: Calibrator, plan: Mapping[str, Any]) -> LookPurchase:
@@ -111,12 +121,12 @@ class LookPurchase:
         marginal = from_plain(calibrator.curator.domain, plan["question"])
         first, second = (Price("rho", Fraction(text)) for text in plan["looks"])
         paid = from_text(plan["paid"], marginal.shape)
-        return cls(marginal, paid, plan["of beta"], (first, second), plan["second"])
+        return cls(marginal, paid, plan["of beta"], (first, second), plan["second"], of_sum_in(plan))
 
     @property
     def share(self) -> float:
         """The part of β that is taken with this look: all of it with the first."""
-        return 0.0 if self.second else self.of_beta
+        return 0.0 if self.second else self.of_beta + self.of_sum
 
     @property
     def price(self) -> Price:
@@ -136,6 +146,7 @@ class LookPurchase:
             "of beta": self.of_beta,
             "looks": [str(price.amount) for price in self.prices],
             "second": self.second,
+            **plain_sum(self.of_sum),
             **self.price.as_plain(),
         }
 
@@ -170,6 +181,8 @@ class LookPurchase:
         The second look is put together with the first, whose counts the knowledge keeps until then. By itself it
         has no band: where the first is not known, nothing is learnt from it.
         """
+        if not self.second:
+            begin_sum(calibrator, knowledge, self.marginal, self.of_sum)
         measured = request.measure(calibrator.curator, self.marginal, self.price)
         noisy, asked = measured.noisy, identity(self.marginal)
         if self.second:
@@ -180,6 +193,8 @@ class LookPurchase:
         table = narrowed(knowledge, self.marginal, self.paid, noisy, self._width(calibrator))
         variances = self._variances(calibrator)
         variance = 1 / (1 / variances[0] + 1 / variances[1]) if self.second else variances[0]
+        if self.second:
+            finish_sum(knowledge, self.marginal, noisy, variance)
         learn(knowledge, self.marginal, table, noisy, variance)
         knowledge.first_looks.pop(asked, None)
         if bool((table.high - table.low > 2 * calibrator.width + TOUCHING).any()):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import copy
+from dataclasses import replace
 from functools import cached_property, singledispatchmethod
 from math import inf, nextafter
 from typing import Any, Self
@@ -24,15 +25,18 @@ from understudy.query.marginal import Marginal
 from understudy.rational import Number
 from understudy.sessions.allowance import Allowance
 from understudy.sessions.beta_spending import least_share, part_of_left
-from understudy.sessions.calibrator import Calibrator, rounded
-from understudy.sessions.direct import BOUNDED, DirectPurchase
-from understudy.sessions.histogram import HistogramPurchase, RowCountPurchase
-from understudy.sessions.knowledge import Knowledge, boxes_of
+from understudy.sessions.calibrator import Calibrator, coarse, rounded
+from understudy.sessions.completing import CompletingPurchase
+from understudy.sessions.direct import BOUNDED, DirectPurchase, can_plan_sum, running_sums
+from understudy.sessions.families import Kind
+from understudy.sessions.histogram import MOST, HistogramPurchase, RowCountPurchase
+from understudy.sessions.knowledge import TOUCHING, Knowledge, boxes_of
 from understudy.sessions.looks import FIRST, LookPurchase, dearer, next_look
 from understudy.sessions.marginals_class import MarginalsPurchase, can_buy
+from understudy.sessions.planned_sums import SUM_SHARE
 from understudy.sessions.product_class import ProductPurchase, is_feasible
 from understudy.sessions.purchase import Purchase
-from understudy.sessions.ski_rental import MarginalsSkiRental, SkiRental, cell_of
+from understudy.sessions.ski_rental import MEMBERS, MarginalsSkiRental, SkiRental, cell_of
 from understudy.sessions.terms import AllMarginals, Announced, Conjunctions, Terms
 
 HISTOGRAMS = 0.1
@@ -73,8 +77,13 @@ _KINDS = {
         MarginalsPurchase,
         DirectPurchase,
         LookPurchase,
+        CompletingPurchase,
     )
 }
+
+
+OwnCounts = DirectPurchase | LookPurchase | CompletingPurchase
+"""A purchase of the counts of one question, and of nothing ahead."""
 
 
 class PurchasePolicy:
@@ -114,7 +123,7 @@ class PurchasePolicy:
     def with_less_beta(self, share: float) -> Self:
         """A copy of the policy after one more count, with `share` less of β; records of purchases are shared."""
         other = copy(self)
-        other.left, other._counts_bought = self.left - share, self._counts_bought + bool(share)
+        other.left, other._counts_bought = self.left - share, self._counts_bought + 1
         return other
 
     # ---- what was bought
@@ -142,6 +151,10 @@ class PurchasePolicy:
         self._take(purchase.share)
 
     @note.register
+    def _(self, purchase: CompletingPurchase) -> None:
+        self._counts_bought += 1
+
+    @note.register
     def _(self, purchase: RowCountPurchase) -> None:
         self._rows_bought = True
 
@@ -162,7 +175,9 @@ class PurchasePolicy:
     @made.register
     def _(self, purchase: ProductPurchase, charged: Cost) -> None:
         self._ski_rental.bought(purchase)
-        if not self._is_announced(Conjunctions(purchase.by)) or purchase.where.factors:
+        if purchase.asked_for:
+            self._allowance.asked_for(self._event(purchase), purchase.by, purchase.where)
+        elif not self._is_announced(Conjunctions(purchase.by)) or purchase.where.factors:
             self._bought_ahead(purchase)
 
     @made.register
@@ -182,7 +197,12 @@ class PurchasePolicy:
             self._allowance.asked(purchase.marginal)
         self._rented(purchase, charged, again=purchase.second)
 
-    def _rented(self, purchase: DirectPurchase | LookPurchase, charged: Cost, *, again: bool) -> None:
+    @made.register
+    def _(self, purchase: CompletingPurchase, charged: Cost) -> None:
+        self._allowance.asked(purchase.marginal)
+        self._rented(purchase, charged, again=False)
+
+    def _rented(self, purchase: OwnCounts, charged: Cost, *, again: bool) -> None:
         """Remember what a question's own counts cost, as rent of the classes that would have answered it."""
         marginal, price = purchase.marginal, purchase.price
         if marginal.moment is not None or _is_cut(marginal) or self._terms.is_direct:
@@ -316,6 +336,30 @@ class PurchasePolicy:
             self._offered[name, plain] = make(self._calibrator, name, share, self._single_price)
         return self._offered[name, plain]
 
+    def ranges(
+        self, knowledge: Knowledge, marginal: Marginal, name: str, *, asked: int
+    ) -> ProductPurchase | None:
+        """All ranges of an attribute in each group of a marginal by it, which a quantile of the attribute needs.
+
+        The errors of cells, of which a quantile is made else, add up. None where running sums are known well
+        enough, or the class is dearer than `MOST` single counts or too large, or is no class of declared cells.
+        """
+        box = boxes_of(marginal)
+        if box is None or self._terms.is_direct or not self._calibrator.is_ordered(name):
+            return None
+        known = running_sums(knowledge, marginal, name)
+        if known is None or not bool((known[1] - known[0] > 2 * self._calibrator.width + TOUCHING).any()):
+            return None
+        kinds: tuple[Kind, ...] = tuple("ranges" if each == name else "cells" for each in marginal.by)
+        if not is_feasible(self._calibrator, marginal.by, kinds):
+            return None
+        likely = MEMBERS * sum(marginal.shape)
+        share = coarse(self.left * min(0.5, likely / (self._terms.ahead(asked) + 1)))
+        offer = ProductPurchase.of(self._calibrator, marginal.by, box.query, share, kinds)
+        if offer is None or float(offer.price.amount) > MOST * self._single_price:
+            return None
+        return replace(offer, asked_for=True)
+
     def direct(self, knowledge: Knowledge, marginal: Marginal, *, asked: int) -> DirectPurchase:
         """The counts of a question bought by themselves: with bounded noise, where that costs less, or the usual.
 
@@ -366,12 +410,24 @@ class PurchasePolicy:
         share = rounded(self.left * part)
         if share < LEAST_SHARE:
             raise InsufficientBudgetError(requested=inf, remaining=0.0, currency="beta")
-        return DirectPurchase.of(self._calibrator, knowledge, marginal, share)
+        planned = self._share_of_sum(knowledge, marginal, share, expected)
+        return DirectPurchase.of(self._calibrator, knowledge, marginal, share, of_sum=planned)
 
-    def counts(
-        self, knowledge: Knowledge, marginal: Marginal, *, asked: int
-    ) -> DirectPurchase | LookPurchase:
-        """The counts of a question bought by themselves: in two looks, where one is likely to be enough.
+    def _share_of_sum(self, knowledge: Knowledge, marginal: Marginal, share: float, expected: int) -> float:
+        """The part of a count's share of β that goes to the sum that it plans: none unless that is worth it.
+
+        What is left to the count itself is no less than the least share that any count can still get. So a count
+        with a sum is no dearer than the allowance takes counts to be.
+        """
+        if not knowledge.sums.are_worth_it or self._terms.is_direct:
+            return 0.0
+        planned = rounded(SUM_SHARE * share)
+        least = least_share(self.left, self._counts_bought, expected)
+        return planned if share - planned >= least and can_plan_sum(self._calibrator, marginal) else 0.0
+
+    def counts(self, knowledge: Knowledge, marginal: Marginal, *, asked: int) -> OwnCounts:
+        """The counts of a question bought by themselves: in two looks, where one is likely to be enough; or with
+        less precision, where they complete a sum that was planned (`completing`).
 
         Bounded noise takes the place of a look only where it costs no more than that look alone. Raises as
         `direct` does.
@@ -385,9 +441,10 @@ class PurchasePolicy:
         if usual is None or self._terms.is_direct:
             return direct
         look = LookPurchase.of(self._calibrator, knowledge, usual)
-        if look is None or (direct.is_certain and direct.price.amount <= look.price.amount):
-            return direct
-        return look
+        if look is not None:
+            return direct if direct.is_certain and direct.price.amount <= look.price.amount else look
+        completing = CompletingPurchase.of(self._calibrator, knowledge, marginal)
+        return completing if completing and completing.price.amount < direct.price.amount else direct
 
     def purchase(self, knowledge: Knowledge, marginal: Marginal, *, asked: int) -> Purchase:
         """The purchase that answers a question: its counts by themselves, or a class that contains it.

@@ -97,6 +97,8 @@ class ProductPurchase:
     Why         The band is a quantile of the largest error over all members, a function of the noise alone
                 (`families`), for the weights of this `resolution`; None is the finest.
     Cost        `price`, once, for a row that moves one cell of the table.
+
+    `asked_for` is whether a question needs the class itself, as a quantile needs ranges: it is not ahead then.
     """
 
     kind: ClassVar[str] = "grids"
@@ -108,6 +110,7 @@ class ProductPurchase:
     resolution: int | None = None
     sup: float | None = None
     """The band in deviations of the noise on a combination, where it was found before."""
+    asked_for: bool = False
 
     @classmethod
     def of(
@@ -138,7 +141,7 @@ class ProductPurchase:
         """The purchase of a plan in the ledger."""
         question = from_plain(calibrator.curator.domain, plan["question"])
         fixed = question.by, tuple(plan["kinds"]), question.where, plan["share"], Price.from_plain(plan)
-        return cls(*fixed, plan.get("resolution"), plan.get("sup"))
+        return cls(*fixed, plan.get("resolution"), plan.get("sup"), plan.get("asked for", False))
 
     def plain(self) -> dict[str, Any]:
         """The plan: attributes and rows as a question, the kinds of families, the share of β and the price.
@@ -152,6 +155,7 @@ class ProductPurchase:
             "share": self.share,
             **self.price.as_plain(),
             **({} if self.resolution is None else {"resolution": self.resolution}),
+            **({"asked for": True} if self.asked_for else {}),
         }
 
     def _product(self, calibrator: Calibrator) -> Product:

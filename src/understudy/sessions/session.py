@@ -5,8 +5,8 @@
 
 How it is kept: measure, band, freeze. A purchase measures a class of counts once, with noise. Its band is an error
 that holds for all members of the class at once, except with the purchase's share of β; it is fixed before anyone
-chooses a member. The noise is frozen: never drawn again, and what is added to it (a second look) was planned
-before it was drawn. An answer is deduced from bands, which
+chooses a member. The noise is frozen: never drawn again, and what is added to it (a second look, or counts of
+other rows) was planned before it was drawn. An answer is deduced from bands, which
 costs nothing. If the deduced interval is no wider than 2α, the answer is a value in it that is within α of both
 ends; else something is bought.
 
@@ -25,14 +25,16 @@ stopped.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, overload
 
 from understudy.answer.answer import Answer
+from understudy.answer.around_question import AroundQuestion
 from understudy.answer.counts import CellCounts, SourceCounts
 from understudy.answer.limits import MAX_CELLS, check_cells
-from understudy.answer.reader import Asked, QuestionReader
+from understudy.answer.reader import Asked, QuestionReader, ReadQuestion
+from understudy.answer.select_question import SelectQuestion
 from understudy.answer.sql_answer import SqlAnswer
 from understudy.curator.curator import Curator
 from understudy.curator.pricing import check_noise
@@ -55,6 +57,7 @@ from understudy.query.quantile_end import QuantileEnd
 from understudy.query.refined import least_refined
 from understudy.query.text_size import USUAL, TextSize
 from understudy.rational import Number
+from understudy.sessions.answer_memory import identity
 from understudy.sessions.asking import Asking, digest
 from understudy.sessions.buyer import Buyer
 from understudy.sessions.deduction import Deduction, SessionPromise
@@ -213,7 +216,8 @@ class Session:
         asked = self._reader.read(question)
         marginals = self._least(asked.marginals)
         asking = self._asking(analyst, request, marginals, asked.words)
-        return asked.answer(self._counts(marginals, asking, uncertified=uncertified))
+        running = _running(asked)
+        return asked.answer(self._counts(marginals, asking, running, uncertified=uncertified))
 
     def known(
         self, question: Asked, *, analyst: str | None = None, request: str | None = None
@@ -229,6 +233,8 @@ class Session:
         asking = self._asking(analyst, request, marginals, asked.words)
         self._check(marginals)
         self._buyer.check_request(asking)
+        if self._buyer.ranges(marginals, _running(asked), asking.analyst, asked=self._buyer.asked + 1):
+            return None
         answers = self._free(marginals)
         return None if answers is None else asked.answer(self._as_counts(self._with_cost(answers, asking)))
 
@@ -248,11 +254,36 @@ class Session:
         """
         marginals = self._least(marginals)
         asking = self._asking(analyst, request, marginals)
-        return self._counts(marginals, asking, uncertified=uncertified)
+        return self._counts(marginals, asking, {}, uncertified=uncertified)
 
-    def _counts(self, marginals: Sequence[Marginal], asking: Asking, *, uncertified: bool) -> SourceCounts:
+    def _counts(
+        self, marginals: Sequence[Marginal], asking: Asking, running: Mapping[int, str], *, uncertified: bool
+    ) -> SourceCounts:
+        """Counts of marginals; `running` are the attributes whose running sums are asked for, by quantiles."""
         self._check(marginals)
-        return self._as_counts(self._answers(marginals, asking, uncertified=uncertified))
+        ahead = self._bought_ranges(marginals, running, asking)
+        answers = self._answers(marginals, asking, uncertified=uncertified)
+        self._buyer.told_running |= {
+            (identity(marginals[place]), name)
+            for place, name in running.items()
+            if answers[place].source != "uncertified"
+        }
+        if ahead.units and asking.request is None:  # what is charged under a request is told with it anyway
+            first = answers[0]
+            source = first.source if first.source == "uncertified" else "measured"
+            total: Cost = first.cost + ahead  # type: ignore[operator]  # one currency
+            answers = [replace(first, cost=total, source=source), *answers[1:]]
+        return self._as_counts(answers)
+
+    def _bought_ranges(
+        self, marginals: Sequence[Marginal], running: Mapping[int, str], asking: Asking
+    ) -> Cost:
+        """What was paid for the ranges that quantiles need, where they are not known and can be paid."""
+        if not self._buyer.ranges(marginals, running, asking.analyst, asked=self._buyer.asked + 1):
+            return self._buyer.nothing
+        self._buyer.check_request(asking)
+        with self._buyer.lock:
+            return self._buyer.buy_ranges(marginals, running, asking, asked=self._buyer.asked + 1)
 
     def _least(self, marginals: Sequence[Marginal]) -> list[Marginal]:
         """The same questions with no more edges than they need: declared ones where they cut no declared cell."""
@@ -297,10 +328,13 @@ class Session:
         about each other. Raises a `QueryError` where the question is not understood, and a `ParameterError` where
         the session belongs to another analyst.
         """
-        marginals = self._least(self._reader.read(question).marginals)
+        asked = self._reader.read(question)
+        marginals = self._least(asked.marginals)
         self._check(marginals)
         payer = self._payer(analyst)
-        return self._buyer.funds(payer).quote(self._needed(marginals, payer))
+        ranges = self._buyer.ranges(marginals, _running(asked), payer, asked=self._buyer.asked + 1)
+        others = [marginal for place, marginal in enumerate(marginals) if place not in ranges]
+        return self._buyer.funds(payer).quote([*ranges.values(), *self._needed(others, payer)])
 
     def dry_run(self, questions: Sequence[Asked], analyst: str | None = None) -> list[Cost]:
         """The `price` of each of several questions, each as if it were the next one. Asks and spends nothing."""
@@ -363,7 +397,7 @@ class Session:
         seen = self._known if len(marginals) == 1 else None
         answers = self._free(marginals)
         if answers is None:
-            with self._buyer.lock:
+            with self._buyer.lock, self.curator.one_question(marginals):
                 self._buyer.check_request(asking)  # another thread may have bought under it meanwhile
                 whole = len(marginals) == 1 or self._is_affordable(
                     marginals, asking.analyst, refuse=not uncertified
@@ -470,6 +504,11 @@ class Session:
         contradiction = "What was released contradicts itself: a band failed, which beta allows for."
         parts = [notebook.warning(contradiction)] if self.contradicted else []
         return notebook.panel(f"Session {self.name}", notebook.facts(known), *parts)
+
+
+def _running(asked: ReadQuestion[Answer | SqlAnswer]) -> Mapping[int, str]:
+    """The attributes whose running sums a question needs, by the places of their marginals: for quantiles."""
+    return asked.running if isinstance(asked, SelectQuestion | AroundQuestion) else {}
 
 
 def session(

@@ -24,16 +24,19 @@ from understudy.query.column import Column, ColumnType, type_of
 from understudy.query.marginal import Marginal
 from understudy.query.moment import Moment
 from understudy.query.quantile_end import QuantileEnd
-from understudy.sql.aggregate import Folded
+from understudy.sql.aggregate import Folded, Quantile
 from understudy.sql.collect import Aggregate
 from understudy.sql.constants import as_date
 from understudy.sql.evaluate import Evaluator, Leaf, Node
 from understudy.sql.grid import Floats, Nothing, Numbers, Scope, Texts, Truths, Value
 from understudy.sql.group import AXIS, Grouping, Part, Tally
-from understudy.sql.measured import MeasuredMean
+from understudy.sql.measured import MeasuredMean, MeasuredSpread
 from understudy.sql.read import Statement
 from understudy.sql.scalar import FUNCTIONS
 from understudy.sql.sorting import Sorted, ranks, surely_sorted
+
+RATIOS = (MeasuredMean, MeasuredSpread)
+"""Aggregates whose intervals rest on the noise of all their sums together."""
 
 Noises = Sequence[CellNoise | None]
 """For each marginal the noise on its cells, where it is known; empty where nothing is."""
@@ -73,6 +76,13 @@ class CompiledSql:
     """The attributes that GROUP BY lists as they are."""
     text: str = field(default="", repr=False)
     """The statement itself, where it was taken out of a larger one."""
+
+    @property
+    def running(self) -> dict[int, str]:
+        """The attributes along which quantiles need running sums, by the places of their marginals."""
+        aggregates, parts = self.program.aggregates.values(), self.program.parts
+        quantiles = (aggregate.tally for aggregate in aggregates if isinstance(aggregate, Quantile))
+        return {place: tally.over for tally in quantiles for place, _ in parts[tally.key]}
 
     @property
     def most_rows(self) -> int:
@@ -194,6 +204,12 @@ class CompiledAround:
         place = {_of(marginal): i for i, marginal in enumerate(self.marginals)}
         return tuple(tuple(place[_of(marginal)] for marginal in part.marginals) for part in self.inner)
 
+    @property
+    def running(self) -> dict[int, str]:
+        """As `CompiledSql.running`, of all inner statements."""
+        each = zip(self.inner, self.places, strict=True)
+        return {places[i]: name for part, places in each for i, name in part.running.items()}
+
     @cached_property
     def key(self) -> str:
         """Equal for statements that ask the same, as far as their words show it."""
@@ -299,17 +315,17 @@ class SqlProgram:
         return lambda node: known.get(id(node))
 
     @cached_property
-    def _means_alone(self) -> dict[int, int]:
-        """For each marginal that averages of measures alone are made of, how many different ones there are."""
+    def _ratios_alone(self) -> dict[int, int]:
+        """For each marginal that averages and variances of measures alone are made of, how many there are."""
         users: dict[int, list[bool]] = {}
         different = {
-            one.key if isinstance(one, MeasuredMean) else name: one for name, one in self.aggregates.items()
+            one.key if isinstance(one, RATIOS) else name: one for name, one in self.aggregates.items()
         }
         for aggregate in different.values():
             used = {place for tally in aggregate.tallies for place, _ in self.parts[tally.key]}
             for place in used:
-                users.setdefault(place, []).append(isinstance(aggregate, MeasuredMean))
-        return {place: len(means) for place, means in users.items() if all(means)}
+                users.setdefault(place, []).append(isinstance(aggregate, RATIOS))
+        return {place: len(ratios) for place, ratios in users.items() if all(ratios)}
 
     def _noise(self, tally: Tally, values: Sequence[Floats], noises: Noises) -> TallyNoise | None:
         """The noise on a tally in each group, where that on all its marginals is known."""
@@ -322,12 +338,16 @@ class SqlProgram:
         variances = [cells * noise.variance for cells, noise in zip(each, known, strict=True)]
         steps = [cells * noise.step for cells, noise in zip(each, known, strict=True)]
         left = (
-            noise.beta / self._means_alone[i]
+            noise.beta / self._ratios_alone[i]
             for i, noise in zip(places, known, strict=True)
-            if i in self._means_alone
+            if i in self._ratios_alone
         )
-        folded = (self.grouping.fold(tally, parts, cells) for cells in (released, variances, steps))
-        return TallyNoise(*folded, beta=sum(left))
+        bounds = {noise.bound for noise in known if noise.variance}
+        if len(bounds) > 1:
+            return None
+        noisy = [cells * (noise.variance > 0) for cells, noise in zip(each, known, strict=True)]
+        folded = (self.grouping.fold(tally, parts, cells) for cells in (released, variances, steps, noisy))
+        return TallyNoise(*folded, beta=sum(left), bound=next(iter(bounds), None))
 
     def _fold(
         self,
@@ -454,12 +474,15 @@ def _representative(value: Value) -> Value:
 
 
 def _estimate(full: Numbers, bare: Numbers, i: int) -> Estimate:
-    """One number with its bounds; the error of the bins is how much wider they make the interval."""
+    """One number with its bounds; the error of the bins is how much wider they make the interval.
+
+    It is a part of the half-width, and so never more than that, also where bins move one end alone.
+    """
     low, high = float(full.low[i]), float(full.high[i])
     inner_low, inner_high = max(float(bare.low[i]), low), min(float(bare.high[i]), high)
     point = min(max(float(full.point[i]), low), high)
     wider = max(inner_low - low, high - inner_high, 0.0) if low > -inf and high < inf else 0.0
-    wider = min(wider, high - low) if low > -inf and high < inf else wider
+    wider = min(wider, (high - low) / 2) if low > -inf and high < inf else wider
     missing = bool(full.null[i] or full.unknown[i])
     if full.kind == "date":
         days = [as_date(part) for part in (point, low, high)]

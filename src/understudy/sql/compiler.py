@@ -231,22 +231,29 @@ def _groups(statement: Statement, domain: Domain, grid: Evaluator) -> Grouping:
 
 
 def _crosses(grid: Evaluator, node: Node) -> QueryError:
-    """Why an expression makes no groups: it is not the same for all values of a bin; and what would make some."""
+    """Why an expression makes no groups: it is not the same for all values of a bin; and what would make some.
+
+    Where only the upper edge that the last bin of a date holds is in another period, as 1 January is in another
+    year, that day can be cut off.
+    """
     column = next(column for column in node.find_all(exp.Column))
     name = shown(column)
     tries = [f"bin_start({name})"]
     value = grid.value(column)
-    why = ""
+    why, cuts = "", None
     if isinstance(value, Numbers) and value.kind == "date":
         if (grain := finest_grain(value)) is not None:
             tries.insert(0, f"date_trunc('{grain}', {name})")
         if (day := closed_end(value)) is not None:
             why = f" (the last bin of {column.name} holds its upper edge {day}; a day earlier, it would not)"
-    return QueryError(
+            cuts = column.name, (day,)
+    refusal = QueryError(
         f"{shown(node)} varies inside a bin of {column.name}, so it makes no groups{why}",
         remedy=f"group by {' or by '.join(tries)}, or by a CASE on its edges",
         suggestions=tries,
     )
+    refusal.cuts = cuts
+    return refusal
 
 
 class _Leaves:

@@ -4,11 +4,12 @@ Everything is worked out in places between 0 and 1 (`query.moment`), and brought
 the end. A statement buys the sums of one family of moments (`FAMILIES`); the number of rows and the sums of t,
 t² and t·s are linear in them (`Moments`). What is a ratio of two such sums lies, over a box of possible sums,
 between its values at the corners of the box, since a ratio of linear functions with a positive denominator has
-its extremes there. Where the sums have Gaussian noise, an average has a narrower interval of its own, Fieller's
-(`Moments.ratio_ends`). The value of a row is the nearest step of its measure: sums and averages are of values that
-are cut to the bounds and rounded to the declared resolution, so that bins are no part of their error. A variance
-is E(t - c)² - (E t - c)² for every number c: with c at the released average the first is a ratio of linear
-functions and the second is small, so that its interval is as narrow as that of an average.
+its extremes there. Where the noise of the sums is known, an average, a variance or a covariance has a narrower
+interval, from the noise itself (`ratio_intervals`; for normal noise `Moments.ratio_ends`). The value of a row is
+the nearest step of its measure: sums and averages are of values that are cut to the bounds and rounded to the
+declared resolution, so that bins are no part of their error. Without knowledge of the noise a variance is bounded
+as E(t - c)² - (E t - c)², which it is for every number c: with c at the released average the first is a ratio of
+linear functions and the second is small, so that its interval is about as narrow as that of an average.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from understudy.query.moment import Moment
 from understudy.sql.aggregate import Fold, Folded
 from understudy.sql.grid import Floats, Numbers
 from understudy.sql.group import AXIS, Tally
+from understudy.sql.ratio_intervals import JointNoise, SpreadForms, mean_interval, spread_interval
 
 Family = Literal["positions", "centred", "shares"]
 """Which moments are bought: those of a session; those for Gaussian noise; those for Laplace noise."""
@@ -89,19 +91,20 @@ class Moments:
     def ratio_ends(self, sums: Sequence[Folded], form: Form) -> tuple[Floats, Floats] | None:
         """Fieller's interval, between 0 and 1, for a form over the number of rows; None where it is not known.
 
-        If r is the true ratio of two sums X and N, then X - r·N is 0, and what was released of it is noise alone:
+        Where noise is not nearly normal, `mean_interval` finds it. Otherwise: if r is the true ratio of two sums X
+        and N, then X - r·N is 0, and what was released of it is noise alone:
         within δ of normal noise of variance v(r) = var X - 2r·cov + r²·var N. So the ratios with
         |X - r·N| ≤ z·√v(r) + δ, z the normal quantile for β, hold r with probability 1 - β, whatever X and N are.
         With (z√v + δ)² ≤ (1 + η)z²v + (1 + 1/η)δ², for any fixed η, they lie between the roots of a quadratic
         polynomial, or anywhere if its leading coefficient is not positive: then there may be no rows. (Fieller
         1954.) β is what the tallies have left, divided by the number of groups.
         """
-        noises = [part.noise for part in sums]
-        known = [noise for noise in noises if noise is not None]
-        rows = self.forms["rows"]
-        beta = sum(noise.beta for noise in known) / max(sums[0].value.size, 1)
-        if len(known) < len(noises) or not 0 < beta < 1:
+        joint = JointNoise.of([part.noise for part in sums])
+        if joint is None:
             return None
+        rows, beta, known = self.forms["rows"], joint.beta, joint.tallies
+        if not joint.is_normal:
+            return mean_interval(joint, form, rows, beta)
         above = sum(c * noise.released for c, noise in zip(form, known, strict=True))
         below = sum(c * noise.released for c, noise in zip(rows, known, strict=True))
         of_above, of_below, both = (
@@ -310,7 +313,13 @@ class MeasuredSpread:
         rows = self.moments.point(sums, "rows")
         some = rows > (1 if self.sample else 0)
         point, low, high = self._central(sums, np.where(rows > 0, rows, 1.0))
-        low, high = self._scaled(sums, low, high)
+        joint = JointNoise.of([part.noise for part in sums])
+        if joint is None:
+            counted = self.moments.ends(sums, self.moments.forms["rows"])
+        else:
+            known = spread_interval(joint, self._forms)
+            low, high, counted = known.low, known.high, known.rows
+        low, high = self._scaled(counted, low, high)
         with np.errstate(all="ignore"):
             point = np.where(some, point * (rows / (rows - 1) if self.sample else 1.0), (low + high) / 2)
         widths = [_range(measure)[1] for measure in self.moments.measures]
@@ -319,6 +328,12 @@ class MeasuredSpread:
         if self.what == "deviation":
             point, low, high = (np.sqrt(np.maximum(part, 0.0)) for part in (point, low, high))
         return _numbers(point, low, high, ~some)
+
+    @property
+    def _forms(self) -> SpreadForms:
+        forms = self.moments.forms
+        second, other = ("xy", "y") if "xy" in forms else ("xx", "x")
+        return SpreadForms(forms[second], forms["x"], forms[other], forms["rows"], self.what == "covariance")
 
     def _central(self, sums: Sequence[Folded], rows: Floats) -> tuple[Floats, Floats, Floats]:
         """E(t - c)(s - d) - (E t - c)(E s - d) with c and d at the released averages: its value and its ends."""
@@ -342,11 +357,11 @@ class MeasuredSpread:
             return point, np.maximum(low - off, -0.25), np.minimum(high + off, 0.25)
         return point, np.clip(low - off, 0.0, 0.25), np.clip(high, 0.0, 0.25)
 
-    def _scaled(self, sums: Sequence[Folded], low: Floats, high: Floats) -> tuple[Floats, Floats]:
+    def _scaled(self, counted: tuple[Floats, Floats], low: Floats, high: Floats) -> tuple[Floats, Floats]:
         """The ends of a sample's, which is N/(N - 1) times that of the rows, at most twice it."""
         if not self.sample:
             return low, high
-        few, many = self.moments.ends(sums, self.moments.forms["rows"])
+        few, many = counted
         with np.errstate(all="ignore"):
             most = np.where(few > 2, few / np.maximum(few - 1, 1), 2.0)
             least = np.where(many > 2, many / np.maximum(many - 1, 1), 1.0)

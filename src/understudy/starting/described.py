@@ -27,6 +27,9 @@ COVERED = 0.5
 MOST_KEYS = 1000
 """Keys of one column that a declaration lists: the most frequent ones."""
 
+REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+"""What stands in a text for bytes that are not in the encoding in which the file is read."""
+
 DIGITS = 4
 """Digits of an edge, counted from those of the width of its bins."""
 
@@ -54,14 +57,16 @@ def left_out(name: str, why: str) -> StartedColumn:
     return StartedColumn(name, "", why, OutlineEntry.without(name, why))
 
 
-def flag(name: str, why: str) -> StartedColumn:
-    """A column of yes and no, of which nothing had to be bought."""
-    entry = OutlineEntry(name, {"type": "boolean", "null": "true"}, {})
+def flag(name: str, why: str, missing: Sequence[str] = ()) -> StartedColumn:
+    """A column of yes and no, of which nothing had to be bought. `missing` are texts that stand for no value."""
+    entry = OutlineEntry(name, {"type": "boolean"} | _words(missing) | {"null": "true"}, {})
     return StartedColumn(name, "boolean", why, entry)
 
 
-def of_numbers(name: str, reading: NumberReading, found: ColumnProfile, why: str) -> StartedColumn:
-    """A column of numbers or days, cut where its bins were found."""
+def of_numbers(
+    name: str, reading: NumberReading, found: ColumnProfile, why: str, missing: Sequence[str] = ()
+) -> StartedColumn:
+    """A column of numbers or days, cut where its bins were found. `missing` are texts that stand for no value."""
     if found.low is None or found.high is None:
         return left_out(name, f"{why}: too few values for bounds that noise would not hide")
     people = sum(found.counts)
@@ -73,8 +78,9 @@ def of_numbers(name: str, reading: NumberReading, found: ColumnProfile, why: str
     fields = {"type": kind, "edges": f"[{', '.join(map(str, edges))}]"} | _intake(reading)
     if kind == "integer" and edges[-1] - edges[0] < 2 * BINS:  # a cell for each number
         fields = {"type": kind, "bounds": f"[{edges[0]}, {edges[-1]}]"} | _intake(reading)
-    missing = found.missing if found.missing > 2 * found.deviation else 0.0
-    if missing:
+    fields |= _words(missing)
+    without = found.missing if found.missing > 2 * found.deviation else 0.0
+    if without:
         fields["null"] = "true"
     counts = _merged(numbers, found.counts, [_number(edge) for edge in edges])
     return StartedColumn(
@@ -83,7 +89,7 @@ def of_numbers(name: str, reading: NumberReading, found: ColumnProfile, why: str
         f"{why}, about {labels[0]} to {labels[-1]}",
         OutlineEntry(name, fields, {}),
         (),
-        missing,
+        without,
         tuple(_below(labels, counts, share) for share in (0.25, 0.5, 0.75)),
     )
 
@@ -107,10 +113,15 @@ def of_keys(name: str, found: FoundKeys, why: str) -> StartedColumn:
     entry = cells.category(name, listed, null=True)
     entry = OutlineEntry(name, entry.fields | {"outside": "other"}, {})
     many = f"{len(listed):,} values" if len(listed) > 1 else "one value"
+    strange = (
+        ", some with characters that are not in this encoding: start again with --encoding (latin-1, say)"
+        if any(REPLACEMENT in label for label in listed)
+        else ""
+    )
     return StartedColumn(
         name,
         "category",
-        f"{why}: {many} that about {found.threshold:,} rows or more hold each",
+        f"{why}: {many} that about {found.threshold:,} rows or more hold each{strange}",
         entry,
         tuple((label, float(count)) for label, count in listed.items()),
     )
@@ -181,6 +192,11 @@ def _intake(reading: NumberReading) -> dict[str, str]:
     if intake.thousands:
         fields["thousands"] = _quoted(intake.thousands)
     return fields
+
+
+def _words(missing: Sequence[str]) -> dict[str, str]:
+    """What the line says about texts that stand for no value."""
+    return {"missing": f"[{', '.join(map(_quoted, missing))}]"} if missing else {}
 
 
 def _quoted(text: str) -> str:

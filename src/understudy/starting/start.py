@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from understudy.curator.column_curator import ColumnCurator
-from understudy.declaration.declaration import SourceSpec
+from understudy.declaration.declaration import SourceSpec, Undecodable
 from understudy.declaration.outline import Outline, OutlineEntry, name_from, scalar
 from understudy.errors import LedgerError, RefusedError, SourceError
 from understudy.ledger.place import ledger_place, witness_place
@@ -34,7 +34,7 @@ from understudy.privacy.relation import Neighbours, Relation
 from understudy.rational import Number, exact
 from understudy.starting.described import StartedColumn, flag, left_out, of_keys, of_numbers
 from understudy.starting.written import reading_of
-from understudy.table.column_reader import ColumnReader, NumberReading, ValueKind
+from understudy.table.column_reader import MISSING_WORDS, ColumnReader, NumberReading, ValueKind
 from understudy.table.source import open_source
 from understudy.table.text_file import is_text, read_header
 from understudy.table.writing import reads_as_value
@@ -99,13 +99,16 @@ def start(
     table: str = "",
     encoding: str = "utf-8",
     delimiter: str | None = None,
+    missing: Sequence[str] = MISSING_WORDS,
     overwrite: bool = False,
     noise: NoiseSource | None = None,
     environ: Mapping[str, str] = os.environ,
 ) -> Started:
     """Buy what a declaration of the file needs, write it into `target`, and return what was found.
 
-    `kept` is the privacy filter of the budget: `zcdp`, `renyi` or `gdp`.
+    `kept` is the privacy filter of the budget: `zcdp`, `renyi` or `gdp`. `missing` are texts that stand for no
+    value in a file of text, in columns of numbers, days, and yes or no; the usual ones are a public list. Bytes
+    of such a file that are not in its encoding become the character U+FFFD, and no row is lost by them.
 
     The ledger stands where the declaration will look for it. The same file under the same budget is never paid
     for twice: where `target` was written by an earlier start of it, that is read from the ledger, and the file
@@ -128,7 +131,7 @@ def start(
             witness=None if seen is None else Witness(seen),
         )
         _check_not_lost(ledger, target)
-        reader = ColumnReader(source)
+        reader = ColumnReader(source, missing=missing)
         curator = ColumnCurator(reader, ledger, Relation(neighbours), noise=noise)
         purchase = _StartPurchases(reader, curator, budget, only_known=target if known else None)
         columns = purchase.made()
@@ -196,7 +199,8 @@ class _StartPurchases:
         self.curator = curator
         self.budget = budget
         self.price = (budget.whole * PART).whole_units
-        self.version = sha256(reader.source_name.encode()).hexdigest()[:12]
+        told = reader.source_name + (repr(reader.missing) if reader.missing else "")
+        self.version = sha256(told.encode()).hexdigest()[:12]
         self.rows = self.share = 0.0
         self.requests: list[str] = []
         self.again = False
@@ -268,11 +272,11 @@ class _StartPurchases:
         found: list[StartedColumn] = []
         for name, kind in kinds.items():
             if profiles is not None and name in profiles:
-                found.append(of_numbers(name, readings[name], profiles[name], why[name]))
+                found.append(of_numbers(name, readings[name], profiles[name], why[name], self.reader.missing))
             elif keys is not None and name in keys:
                 found.append(of_keys(name, keys[name], why[name]))
             elif kind is ValueKind.FLAG:
-                found.append(flag(name, why[name]))
+                found.append(flag(name, why[name], self.reader.missing))
             elif kind is ValueKind.TEXT:
                 found.append(left_out(name, f"{why[name]}, whose keys need a budget with a delta"))
             else:
@@ -374,7 +378,7 @@ def _spec(data: Path, *, table: str, encoding: str, delimiter: str | None) -> So
             f"the first line of {data.name} has numbers or days where names of columns are expected: if it is "
             "a row, put a line with the names before it. What stands there becomes public; nothing was spent"
         )
-    return SourceSpec(place, delimiter=best, encoding=encoding)
+    return SourceSpec(place, delimiter=best, encoding=encoding, undecodable=Undecodable.REPLACE)
 
 
 def _settings(
@@ -395,6 +399,8 @@ def _settings(
         entries.append(OutlineEntry.of("delimiter", scalar(spec.delimiter)))
     if spec.encoding != "utf-8":
         entries.append(OutlineEntry.of("encoding", spec.encoding))
+    if spec.undecodable is not Undecodable.DROP:
+        entries.append(OutlineEntry.of("undecodable", str(spec.undecodable)))
     return (
         *entries,
         OutlineEntry.of("neighbours", str(neighbours)),

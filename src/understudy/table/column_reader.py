@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -73,6 +73,12 @@ WRITINGS = (
 )  # fmt: skip
 """How one text is written: each text is written in exactly one of these ways."""
 
+MISSING_WORDS = ("N/A", "n/a", "NA", "-", "?", "null", "NULL", "Null", "none", "None", "NONE", "nan", "NaN")
+"""Texts that stand for no value in columns of numbers, days, and yes or no, unless another list is given.
+
+The list is public and the same for every file: no text of a table is looked at to make it.
+"""
+
 SIGNS = ("€", "$", "£", "¥")
 """The signs of currencies that are known."""
 
@@ -117,11 +123,18 @@ class NumberReading:
 class ColumnReader:
     """The columns of one file or frame, read by the embedded engine."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, *, missing: Sequence[str] = ()) -> None:
+        """`missing` are texts of a file of text that stand for no value, where a column is not read as text."""
         if source.engine.remote:
             raise SourceError("columns are found out privately in files: CSV, TSV, Parquet or DuckDB")
         self.source = source
+        self._intake = Intake(missing=tuple(missing)) if source.text else Intake()
         self._sample: NamelessFile | None = None
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Texts that stand for no value; none in a file whose columns have types."""
+        return self._intake.missing
 
     @property
     def _engine(self) -> Any:
@@ -182,7 +195,10 @@ class ColumnReader:
 
     def writings(self, columns: Sequence[str]) -> NDArray[np.int64]:
         """How many texts of each column are written in each of the `WRITINGS`: a row for each column."""
-        cases = " ".join(f"WHEN {rule} THEN {WRITINGS.index(name)}" for name, rule in _RULES)
+        rules = (
+            (name, f"{rule}{self._or_missing('t') if name == 'missing' else ''}") for name, rule in _RULES
+        )
+        cases = " ".join(f"WHEN {rule} THEN {WRITINGS.index(name)}" for name, rule in rules)
         found = np.zeros((len(columns), len(WRITINGS)), np.int64)
         for first in range(0, len(columns), TOGETHER):
             part = columns[first : first + TOGETHER]
@@ -197,6 +213,11 @@ class ColumnReader:
                 for place, kind, count in self._engine.execute(statement).fetchall():
                     found[place, kind] = count
         return found
+
+    def _or_missing(self, text: str) -> str:
+        """A further condition: that a text is one of those that stand for no value."""
+        tokens = ", ".join(map(quoted, sorted(self._intake.tokens)))
+        return f" OR {text} IN ({tokens})" if tokens else ""
 
     def numbers(self, readings: Mapping[str, NumberReading], share: float) -> Iterator[tuple[str, Held, int]]:
         """For each column its name, its numbers in sorted pieces, and how many of its values are none.
@@ -246,9 +267,12 @@ class ColumnReader:
                 ValueKind.DAY: f"date_diff('day', DATE '1970-01-01', {name})",
                 ValueKind.MOMENT: f"floor(epoch({name}) / 86400)",
             }.get(reading.kind, name)
+        text = f"trim({name})"
+        if self.missing:
+            text = f"CASE WHEN false{self._or_missing(text)} THEN NULL ELSE {text} END"
         if reading.kind is ValueKind.MOMENT:
-            return f"floor(epoch(TRY_CAST(trim({name}) AS TIMESTAMP)) / 86400)"
-        return "" if reading.intake or reading.kind is ValueKind.DAY else f"trim({name})"
+            return f"floor(epoch(TRY_CAST({text} AS TIMESTAMP)) / 86400)"
+        return "" if reading.intake or reading.kind is ValueKind.DAY else text
 
     def _taken(self, column: str, reading: NumberReading) -> str:
         """The same for text that is written by agreement: read as the declaration's own reader reads it."""
@@ -260,7 +284,8 @@ class ColumnReader:
         is_day = reading.kind is ValueKind.DAY
         day = dt.date(1970, 1, 1)
         starts, upper = ((day,), day + dt.timedelta(days=1)) if is_day else ((0.0,), 1.0)
-        attribute = Bins(name=column, column=column, starts=starts, upper=upper, intake=reading.intake)
+        intake = replace(reading.intake, missing=self.missing)
+        attribute = Bins(name=column, column=column, starts=starts, upper=upper, intake=intake)
         rows, dialect = self.source.expression, self.source.engine.dialect
         number, _ = as_number(attribute, taken_in(attribute, rows[column], dialect), dialect)
         if number.type().is_date():

@@ -276,7 +276,7 @@ def open_source(
         opening,
         path,
         stamps,
-        description=repr((spec, READING, FORGIVING)),
+        description=repr((*spec.reading, READING, FORGIVING)),
         pinned=pinned,
         text=is_text(path),
         candid=candid,

@@ -2,7 +2,9 @@
 
 The embedded engine reads UTF-8. A file in another encoding is first copied to a file of UTF-8 that has no
 name, belongs to this process and vanishes with it: characters that the encoding does not have become U+FFFD,
-so that no row is lost and no error tells of one.
+so that no row is lost and no error tells of one. So is a file that is declared as UTF-8, and is not, where the
+declaration says `undecodable: replace`; otherwise the engine leaves out the lines that are not UTF-8. Which
+lines these are, and what a line becomes, depends on the bytes of that line alone.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from understudy.declaration.declaration import SourceSpec
+from understudy.declaration.declaration import SourceSpec, Undecodable
 from understudy.errors import SourceError
 from understudy.table.file_view import (
     ASK_CUSTODIAN,
@@ -63,7 +65,7 @@ def text_table(
 ) -> FileTable:
     """The table in a file of text, with those of `columns` that it has, or all. Only `candid` errors quote it."""
     names = _names(path, spec, candid=candid)
-    copy = None if spec.encoding == "utf-8" else _in_utf8(path, spec.encoding)
+    copy = _in_utf8(path, spec.encoding) if _needs_copy(path, spec) else None
     connection = connect()
     reader = TextReader(
         place=quoted(literal_path(connection, path) if copy is None else copy.place),
@@ -273,11 +275,36 @@ def _bounded(lines: IO[str], name: str) -> Iterator[str]:
 # ---- encodings
 
 
+def _needs_copy(path: Path, spec: SourceSpec) -> bool:
+    """Whether the engine cannot read the file itself: another encoding, or bytes that are to be replaced."""
+    if spec.encoding != "utf-8":
+        return True
+    return spec.undecodable is Undecodable.REPLACE and not _is_utf8(path)
+
+
+def _is_utf8(path: Path) -> bool:
+    """Whether all bytes of a file are UTF-8."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    try:
+        with _bytes(path) as file:
+            while chunk := file.read(1 << 20):
+                if not chunk.isascii() or decoder.getstate()[0]:
+                    decoder.decode(chunk)
+            decoder.decode(b"", final=True)
+    except UnicodeDecodeError:
+        return False
+    except (EOFError, zlib.error, gzip.BadGzipFile):
+        raise SourceError(UNPACKABLE) from None
+    return True
+
+
 def _in_utf8(path: Path, encoding: str) -> NamelessFile:
-    """A copy of a file's text in UTF-8."""
+    """A copy of a file's text in UTF-8; bytes that are not in the encoding become U+FFFD."""
     copy = NamelessFile()
     written = codecs.getwriter("utf-8")(copy.file, "replace")
-    with _text(path, encoding) as text:
+    opener: Any = gzip.open if is_packed(path) else open
+    own = "utf-8-sig" if encoding == "utf-8" else encoding
+    with opener(path, "rt", encoding=own, errors="replace", newline="") as text:
         shutil.copyfileobj(text, written, 1 << 20)
     copy.file.flush()
     return copy

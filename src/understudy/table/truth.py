@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -71,6 +72,7 @@ class Truth:
             self._kept = self._copy.load(self.version, domain)
         if self._kept is None:  # a table of which there is a copy was checked when that was made
             source.check(domain, unit)
+        self._question = threading.local()
         self._rows: int | None = None  # of rows that cannot change unnoticed, once they were counted
         self._counted: OrderedDict[Clique, Counts] = OrderedDict()
         self._expected: tuple[Clique, ...] = ()
@@ -192,7 +194,7 @@ class Truth:
     def _counts(self, look: ViewReader | None, wanted: Sequence[Clique]) -> dict[Clique, Counts]:
         """What was not counted before, in one pass; nothing is kept of rows that can change unnoticed."""
         if not self._is_lasting:
-            return self._count(look, wanted)
+            return self._counts_of_question(look, wanted)
         found = {clique: self._counted[clique] for clique in wanted if clique in self._counted}
         new = [clique for clique in wanted if clique not in found]
         if new:
@@ -210,6 +212,36 @@ class Truth:
     def anticipate(self, cliques: Iterable[Clique]) -> None:
         """What will be asked later is counted in the next pass over the rows, where counts are kept at all."""
         self._expected = tuple(self.domain.clique(clique) for clique in cliques)
+
+    @contextmanager
+    def one_question(self, cliques: Iterable[Clique]) -> Iterator[None]:
+        """What this thread counts meanwhile, for one question in several looks, is counted in one pass.
+
+        It is for rows that can change unnoticed, of which nothing is kept else: the looks are at the rows as they
+        were at the first, which counts all cliques that fit into memory. Afterwards nothing is kept.
+        """
+        small = [clique for clique in dict.fromkeys(cliques) if self.domain.size(clique) <= DENSE_CELLS]
+        self._question.held = None if self._is_lasting else (small, dict[Clique, Counts]())
+        try:
+            yield
+        finally:
+            self._question.held = None
+
+    def _counts_of_question(self, look: ViewReader | None, wanted: Sequence[Clique]) -> dict[Clique, Counts]:
+        """Counts of rows that can change: those of the question that this thread answers are kept for it."""
+        held = getattr(self._question, "held", None)
+        if held is None:
+            return self._count(look, wanted)
+        expected, known = held
+        new = [clique for clique in wanted if clique not in known]
+        if new:
+            room = COUNTED_CELLS // 2 - sum(map(self.domain.size, new))
+            for clique in expected:
+                if clique not in new and (room := room - self.domain.size(clique)) >= 0:
+                    new.append(clique)
+            expected.clear()
+            known |= self._count(look, new)
+        return {clique: known[clique] for clique in wanted}
 
     def _taken_along(self, new: Sequence[Clique]) -> list[Clique]:
         room = COUNTED_CELLS // 2 - sum(map(self.domain.size, new))

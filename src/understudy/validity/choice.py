@@ -17,9 +17,9 @@ comes near. The weight was set on scikit-learn's digits, where all weights betwe
 for 20 to 500 trials (checked guesses before noise, bounded before normal noise), and tried on adult (``python -m
 bench model_search``).
 
-The ladder is taken where all else says nothing. Its certificate is often narrower than that of noise, and a search
-finds about as much with it; but it tells and certifies the running best alone, and one candidate from another only
-if it comes later and is better by more than a step.
+The ladder is taken where all else says nothing. Its certificate is often narrower than that of noise, but a search
+finds no more with it, and it tells and certifies the running best alone: one candidate from another only if it
+comes later and is better by more than a step.
 """
 
 from __future__ import annotations

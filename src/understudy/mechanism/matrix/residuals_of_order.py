@@ -65,7 +65,8 @@ class PartSums:
     size: int
 
     def __matmul__(self, vector: Values) -> Values:
-        return np.bincount(self.rows, self.values * vector[self.columns], minlength=self.size)
+        summed = np.bincount(self.rows, self.values * vector[self.columns], minlength=self.size)
+        return summed.astype(np.float64, copy=False)
 
     @property
     def transposed(self) -> PartSums:

@@ -44,6 +44,7 @@ from understudy.releases.adaptive.rule import (
 from understudy.releases.adaptive.sequential import HIGH_LEVELS, LEVELS
 from understudy.releases.adaptive.shrink import shrunk
 from understudy.releases.evidence import Evidence
+from understudy.releases.pair_means import pair_means
 from understudy.releases.run import Outcome, Run
 from understudy.releases.unspent import UnspentPrice
 from understudy.standin.measurement import Measurement
@@ -189,6 +190,10 @@ class _Adaptive:
         tables = dict(zip(self.run.workload, self._combined(standin, swept), strict=True))
         beside = list(dict.fromkeys(c for c in (*self.below, *self.evidence.beside) if c not in tables))
         measured = dict(zip(beside, standin.grouped(beside), strict=True))
+        if self._sweeps_workload and swept.cliques:
+            # Tables of the workload combine the stand-in with a measurement of their own: their sums are nearer.
+            means = pair_means(tables.items())
+            measured.update((pair, means[pair]) for pair in beside if pair in means)
         answers, also = (
             self.evidence.answers(
                 {c: learner.merging.expand(c, t) for c, t in found.items()},

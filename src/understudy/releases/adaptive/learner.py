@@ -12,7 +12,8 @@ from understudy.releases.adaptive.guard import Sweep
 from understudy.releases.adaptive.rows import AdaptiveStandIn
 from understudy.releases.adaptive.shrink import lessons
 from understudy.releases.evidence import Evidence
-from understudy.standin.graphical.model import FitSettings, GraphicalStandIn, fit, model_cells
+from understudy.standin.graphical.model import FitSettings, GraphicalStandIn, fit
+from understudy.standin.graphical.tree import GrowingTree
 from understudy.standin.measurement import Measurement
 
 ROUGH = FitSettings(noise_share=0.1, most_passes=60)
@@ -49,12 +50,11 @@ class Learner:
         coarse = self.merging.coarse
         zeros = [c.clique for c in self.constraints]
         told = [*self.evidence.measurements, *self.learnt]
+        growing, inside = GrowingTree(coarse, [*self.tree, *zeros], self.most_cells), {(), *self.tree}
         for m in told:
-            if m.clique and m.clique not in self.tree:
-                grown = [*self.tree, *zeros, m.clique]
-                if model_cells(coarse, grown) <= self.most_cells:
-                    self.tree.append(m.clique)
-        inside = {(), *self.tree}
+            if m.clique not in inside and growing.take(m.clique):
+                self.tree.append(m.clique)
+                inside.add(m.clique)
         self.fitted = fit(
             coarse,
             [m for m in told if m.clique in inside],

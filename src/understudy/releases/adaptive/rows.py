@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,8 +63,18 @@ class AdaptiveStandIn:
 
     def _observed(self, clique: Clique) -> list[Observation]:
         """What was measured inside of a clique, and is not in the tree."""
-        inside = [m for m in self.outside if set(m.clique) <= set(clique)]
-        return [Observation(m.clique, m.counts, m.variance) for m in inside]
+        wanted = set(clique)
+        near = (self._by_first.get(name, ()) for name in clique)
+        inside = sorted(i for places in near for i in places if wanted.issuperset(self.outside[i].clique))
+        return [Observation(m.clique, m.counts, m.variance) for m in map(self.outside.__getitem__, inside)]
+
+    @cached_property
+    def _by_first(self) -> dict[str, list[int]]:
+        """Where the measurements outside of the tree stand, by the first attribute of each."""
+        found: dict[str, list[int]] = {}
+        for i, m in enumerate(self.outside):
+            found.setdefault(m.clique[0], []).append(i)
+        return found
 
     def sample_codes(self, rows: int, *, rng: np.random.Generator) -> Codes:
         """Synthetic rows: groups from the model, values dealt to the rows of a group by their shares.

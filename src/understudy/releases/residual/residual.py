@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import combinations
+from functools import cached_property
 from math import inf, pi
 from typing import Any
 
@@ -26,9 +26,12 @@ from understudy.privacy.relation import Relation
 from understudy.query.projection import Projection
 from understudy.query.workload import Workload
 from understudy.rational import Number, exact
+from understudy.releases.evidence import towards_the_middle
 from understudy.releases.range_sums import RangeSums
+from understudy.releases.residual.small_bars import with_small_bars
 from understudy.releases.residual.tables import ResidualTables
 from understudy.releases.run import MarginalAnswer, Outcome, Run
+from understudy.releases.small_marginals import below, direct_bars
 from understudy.standin.from_interactions import stand_in
 from understudy.standin.graphical.model import GraphicalStandIn
 from understudy.standin.graphical.projected import projected
@@ -90,7 +93,14 @@ def planned(
             raise ParameterError(f"{name} has no order, so it has no ranges: name integers, reals or dates")
     if cells_limit < 1:
         raise ParameterError(f"cells_limit must be at least 1, not {cells_limit}")
-    return _plan(run.workload, run.curator.relation, run.total, cells_limit, ranges, objective)
+    plan = _plan(run.workload, run.curator.relation, run.total, cells_limit, ranges, objective)
+    if plan is None or ranges or objective != "largest":
+        return plan
+    residuals, _ = plan
+    small = direct_bars(run, (*run.workload, *below(run.workload)))
+    beta, relation = share_of_beta(run, residuals), run.curator.relation
+    look = with_small_bars(residuals, residuals.precisions(objective), relation, run.total, small, beta)
+    return residuals, look
 
 
 def _plan(
@@ -157,13 +167,6 @@ def share_of_beta(run: Run, residuals: Residuals) -> Fraction:
     return run.beta / (asked + sum(map(run.domain.size, below(run.workload))) + 1)
 
 
-def below(workload: Workload) -> list[Clique]:
-    """The 1-way and 2-way marginals that lie in a marginal of the workload and are not in it themselves."""
-    parts = (part for clique in workload for order in (1, 2) for part in combinations(clique, order))
-    known = set(workload)
-    return [part for part in dict.fromkeys(parts) if part not in known]
-
-
 def _has_ranges(residuals: Residuals) -> bool:
     return any(isinstance(one, RangeBasis) for one in residuals.bases.values())
 
@@ -190,6 +193,10 @@ class _ResidualAnswers:
         sums = RangeSums(self.tables, self.share) if _has_ranges(self.tables.residuals) else None
         return Outcome("residual", model, rows, told, self._proof(rows_error), sums, also)
 
+    @cached_property
+    def _direct(self) -> dict[Clique, float]:
+        return direct_bars(self.run, (*self.run.workload, *below(self.run.workload)))
+
     def _rows(self) -> tuple[float, float]:
         """How many rows there are, and how far that can be off."""
         if self.tables.rows is not None:
@@ -208,6 +215,8 @@ class _ResidualAnswers:
         low = np.maximum(noisy - error, 0.0)
         high = np.maximum(np.minimum(noisy + error, inf if most is None else most), low)
         value = np.clip(near(noisy, guess, self.tables.variance(clique)), low, high)
+        if clique in self._direct:
+            value = towards_the_middle(value, low, high, self._direct[clique])
         return MarginalAnswer(clique, value, np.maximum(high - value, value - low), "measured")
 
     def _proof(self, rows_error: float) -> dict[str, Any]:

@@ -53,6 +53,13 @@ class AskBody(_Body):
     why: str = Field("", max_length=MOST_REASON)
 
 
+class ReleaseAskBody(_Body):
+    """A question to a release, which costs nothing."""
+
+    question: str = Field(min_length=1, max_length=MOST_CHARACTERS, examples=["count by sex"])
+
+
+_RELEASE_ASK = frozenset(ReleaseAskBody.model_fields)
 _ASK = frozenset(AskBody.model_fields)
 _PRICE = frozenset(PriceBody.model_fields)
 
@@ -94,6 +101,12 @@ def asked(table: str, plain: Mapping[str, Any]) -> Inquiry:
         why=_text(plain, "why"),
         **price,
     )
+
+
+def asked_of_release(plain: Mapping[str, Any]) -> str:
+    """The question in the body of an ask to a release."""
+    _check_names(plain, _RELEASE_ASK)
+    return _text(plain, "question", required=True)
 
 
 def priced(table: str, plain: Mapping[str, Any]) -> list[Inquiry]:

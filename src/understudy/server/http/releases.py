@@ -1,4 +1,4 @@
-"""Releases over HTTP: what was published, and its files."""
+"""Releases over HTTP: what was published, its files, and answers from it, which cost nothing."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from fastapi import APIRouter, Depends, Request
 from starlette.responses import FileResponse, Response
 
 from understudy.releases.files import REPORT
+from understudy.server.http.bodies import ReleaseAskBody, asked_of_release, body_of
 from understudy.server.http.replying import json_reply, refusals
 from understudy.server.http.who import ANYBODY
 from understudy.server.tokens import Caller
@@ -55,3 +56,29 @@ async def release_file(
         headers = {"content-security-policy": report_policy(body), "x-frame-options": "SAMEORIGIN"}
         return Response(body, media_type=kind, headers=headers)
     return FileResponse(path, media_type=kind, filename=f"{release}-{file}")
+
+
+@router.post(
+    "/v1/releases/{release}/ask",
+    responses=refusals(400, 404, 409, 413, 415, 422),
+    openapi_extra={
+        "requestBody": {
+            "required": True,
+            "content": {"application/json": {"schema": ReleaseAskBody.model_json_schema()}},
+        },
+    },
+)
+async def ask_release(
+    release: str, request: Request, caller: Annotated[Caller, Depends(ANYBODY)]
+) -> Response:
+    """Ask a release. It is public: no table is looked at, and nothing is charged.
+
+    The answer is that of `understudy ask --release`: `measured` or `checked` where the release certifies its
+    error, `uncertified` where it comes from the model alone.
+    """
+    state = request.app.state
+    question = asked_of_release(await body_of(request))
+    told = await state.gate.on_free(
+        caller, lambda: state.releases.answers.answer(release, question), alone=f"release {release}"
+    )
+    return json_reply(told)

@@ -51,7 +51,8 @@ When something is refused, the error says what to write instead. When `ask` retu
 custodian has to approve the question: do not ask it again under another request id, go on, and look later with
 `history` and the `id`. Give `why` with a question that may need approval: the custodian reads it.
 
-`list_releases` and `read_release` show what was published already: those numbers are free, and often enough.
+`list_releases` and `read_release` show what was published already, and `ask_release` answers questions from it:
+those numbers are free, and often enough.
 """
 
 

@@ -167,6 +167,8 @@ READ_RELEASE = _object(
     "release",
 )
 
+ASK_RELEASE = _object({"release": _RELEASE, "question": _QUESTION}, "release", "question")
+
 # ---- results
 
 _TEXT: Schema = {"type": "string"}
@@ -380,6 +382,22 @@ RELEASE = _told(
     },
     "release",
     "part",
+)
+
+
+RELEASE_ANSWER = _told(
+    {
+        "release": _TEXT,
+        "table": _TEXT,
+        "question": _TEXT,
+        "beta": {**_NUMBER, "description": "The probability that some error of the release does not hold."},
+        "reading": {**_TEXT, "description": "How the numbers are to be read."},
+        "answer": ANSWER,
+    },
+    "release",
+    "question",
+    "reading",
+    "answer",
 )
 
 

@@ -1,4 +1,4 @@
-"""What an agent can do: eight tools, each a call of the gate. No tool looks at a table by itself.
+"""What an agent can do: nine tools, each a call of the gate. No tool looks at a table by itself.
 
 A tool takes who calls and arguments that were checked, and returns plain data or raises a `Problem`, as the gate
 does. `ask` is the only one that may spend. It is idempotent under a request id, and never waits for a custodian:
@@ -137,6 +137,16 @@ class Toolbox:
                 schemas.RELEASE,
                 self._read_release,
             ),
+            AgentTool(
+                "ask_release",
+                "Ask a release",
+                "Answer a question from a published release: it costs nothing, and looks at no table. `source` "
+                "tells whether the release certifies the error; where it says uncertified, the number is the "
+                "model's alone.",
+                schemas.ASK_RELEASE,
+                schemas.RELEASE_ANSWER,
+                self._ask_release,
+            ),
         ]
 
     # ---- the tools
@@ -244,6 +254,14 @@ class Toolbox:
 
         return await self._gate.on_free(caller, told)
 
+    async def _ask_release(self, caller: Caller, given: Arguments) -> Given:
+        release, question = given["release"], given["question"]
+        told = await self._gate.on_free(
+            caller, lambda: self._releases.answers.answer(release, question), alone=f"release {release}"
+        )
+        answer = told["answer"] | {"share": 0.0}
+        return told | {"answer": _cut(answer), "reading": _reads(answer)}
+
     def _table(self, given: Arguments) -> str:
         """The table that is meant: the named one, which the gate looks for, or the only one."""
         names = sorted(self._gate.house.tables)
@@ -298,7 +316,7 @@ def _reads(answer: Mapping[str, Any]) -> str:
         )
     cost = "It was free." if not answer["share"] else f"It cost {100 * answer['share']:.3g}% of the budget."
     if answer["source"] == "uncertified":
-        return f"Nobody vouches for these numbers: the budget could not pay for errors. {cost}"
+        return f"Nobody vouches for these numbers: no error was paid for. {cost}"
     beta = answer["beta"]
     sure = (
         ""

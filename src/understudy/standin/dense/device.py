@@ -329,6 +329,11 @@ def _multiprocessors() -> int:
     return _cupy().cuda.Device().attributes["MultiProcessorCount"]
 
 
+def check_present() -> None:
+    """Raise a `ParameterError` where CuPy is not installed, or finds no CUDA device."""
+    _cupy()
+
+
 @lru_cache
 def _cupy() -> Any:
     """CuPy, where it is installed and finds a device; else a `ParameterError` says what to do."""

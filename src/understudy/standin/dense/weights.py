@@ -93,7 +93,7 @@ class DenseWeights:
         """Every cell alike: what is known before anything is."""
         if device == "cuda":
             return cls(DeviceCells.filled(_on_device(domain), dtype))
-        _check_device(device)
+        check_device(device)
         return cls(HostCells(DenseLayout(domain), np.ones(_admitted(domain), dtype), threads=threads))
 
     @classmethod
@@ -118,7 +118,7 @@ class DenseWeights:
         cells = np.maximum(cells, np.where(given > 0, np.finfo(dtype).tiny, 0)).astype(dtype)
         if device == "cuda":
             return cls(DeviceCells.of(_on_device(domain), cells))
-        _check_device(device)
+        check_device(device)
         return cls(HostCells(DenseLayout(domain), cells, threads=threads))
 
     @classmethod
@@ -146,7 +146,7 @@ class DenseWeights:
             for name, weights in scaled.items():
                 placed.scale_marginal((name,), weights)
             return placed
-        _check_device(device)
+        check_device(device)
         shape, cells = _admitted(domain), np.ones((1,), dtype)
         for name, size in zip(domain.names, shape, strict=True):
             weights = scaled.get(name, np.ones(size))
@@ -338,6 +338,9 @@ def _on_device(domain: Domain) -> DenseLayout:
     return DenseLayout(domain, row=cuda.ROW)
 
 
-def _check_device(device: Device) -> None:
-    if device != "cpu":
+def check_device(device: str) -> None:
+    """Raise a `ParameterError` where there is no such device: cells cannot be placed on it."""
+    if device == "cuda":
+        cuda.check_present()
+    elif device != "cpu":
         raise ParameterError(f"device must be 'cpu' or 'cuda', not {device!r}")

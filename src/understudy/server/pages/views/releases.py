@@ -1,4 +1,4 @@
-"""Releases: what was published, each with its report in a frame that can run nothing, and files to download."""
+"""Releases: what was published, each with questions to it, its report in a frame that runs nothing, and files."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from urllib.parse import quote
 from starlette.responses import Response
 
 from understudy.releases.files import ANSWERS, CERTIFICATE, README, REPORT, SYNTHETIC, SYNTHETIC_CSV
+from understudy.server.inquiry import MOST_CHARACTERS
 from understudy.server.pages import words
+from understudy.server.pages.answers import MOST_ROWS, ShownAnswer, shown_answer
+from understudy.server.pages.rendering import markup
 from understudy.server.pages.visitor import Visit
 from understudy.server.problems import Problem
 
@@ -30,9 +33,41 @@ async def releases(visit: Visit) -> Response:
 
 
 async def release(visit: Visit) -> Response:
-    """One release: its files, and its report in a frame."""
+    """One release: the answer to `question` in the address, its files, and its report in a frame.
+
+    A question to a release changes nothing and costs nothing, so that its page is an address like any other.
+    """
     found = await _one(visit, visit.path["release"])
-    return visit.page("release.html", "release", table="", release=_shown(found))
+    question = visit.asked("question", MOST_CHARACTERS)
+    answer, problem = None, None
+    if question.strip():
+        answer, problem = await _asked(visit, found["name"], question)
+    return visit.page(
+        "release.html",
+        "release",
+        200 if problem is None else problem.status,
+        table="",
+        release=_shown(found),
+        question=question,
+        answer=answer,
+        problem=None if problem is None else problem.as_plain(),
+        most=MOST_ROWS,
+        markup=markup,
+    )
+
+
+async def _asked(visit: Visit, name: str, question: str) -> tuple[ShownAnswer | None, Problem | None]:
+    """The answer of a release for a page, or why there is none."""
+    answers = visit.request.app.state.releases.answers
+    try:
+        told = await visit.gate.on_free(
+            visit.caller, lambda: answers.answer(name, question), alone=f"release {name}"
+        )
+    except Problem as problem:
+        if problem.status in (429, 503):
+            raise
+        return None, problem
+    return shown_answer(told["answer"]), None
 
 
 async def _one(visit: Visit, name: str) -> dict[str, Any]:

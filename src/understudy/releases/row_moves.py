@@ -1,0 +1,225 @@
+"""The loops that count synthetic rows and move their values (`agreement`), compiled.
+
+Tables of many targets stand in one array. What is read of a target while a block of rows is looked at is one table
+of a few thousand numbers, which stays in the fast memory of a processor; places in it are 32-bit numbers.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from understudy.standin.graphical.compile import compiled
+
+MOST_BLOCK = 16_384
+"""Rows that are looked at together, at most."""
+
+TRIES = 2
+"""Attributes of a row that are tried, those first whose cells have most rows too many."""
+
+LEAST_GAIN = 1e-4
+"""Of a move: sums of losses are known up to rounding."""
+
+ONE, HALF = np.float32(1.0), np.float32(0.5)
+
+
+@compiled
+def count_rows(rows, members, width, starts, strides, found):
+    """Count the rows in the cells of all tables, a block of rows at a time."""
+    at = np.empty(MOST_BLOCK, np.uint32)
+    for begin in range(0, rows.shape[1], at.size):
+        count = min(at.size, rows.shape[1] - begin)
+        for t in range(width.size):
+            table = found[starts[t] :]
+            for i in range(count):
+                at[i] = 0
+            for k in range(width[t]):
+                line, step = rows[members[t, k], begin : begin + count], np.uint32(strides[t, k])
+                for i in range(count):
+                    at[i] += step * line[i]
+            for i in range(count):
+                table[at[i]] += 1
+
+
+@compiled
+def _push(off, weight, steepness):
+    """The slope of a cell's loss. In single precision throughout, so that several cells are worked out at once."""
+    slope = off * steepness
+    slope = ONE if slope > ONE else slope
+    return weight * (-ONE if slope < -ONE else slope)
+
+
+@compiled
+def move_rows(
+    rows, sizes, order, length, together, part, off, weights, steepness, first, owner,
+    members, width, starts, strides, held_at, held,
+    empty_members, empty_width, empty_starts, empty_strides, empty_at, empty, allowed,
+):  # fmt: skip
+    """Look once at the rows in `order`, in blocks of `length`; how many values were moved.
+
+    Which values are in the way is told by how far the cells were off before the block. So many of its rows as
+    `together` says then choose their moves at once, target by target, before any of them moves.
+    """
+    attributes = rows.shape[0]
+    block, push = np.empty((attributes, length), np.uint32), np.empty((attributes, length), np.float32)
+    at, slope, top = np.empty(length, np.uint32), np.empty(length, np.float32), np.empty(length, np.float32)
+    chosen, own, best = np.empty(length, np.int64), np.empty(length, np.int64), np.empty(length, np.int64)
+    gain = np.empty((length, sizes.max()), np.float32)
+    moved = 0
+    for begin in range(0, order.size, length):
+        count = min(length, order.size - begin)
+        for a in range(attributes):
+            for i in range(count):
+                block[a, i] = rows[a, order[begin + i]]
+                push[a, i] = 0.0
+        for c in range(weights.size):
+            t = first[c]
+            table = off[starts[t] :]
+            _place(t, -1, block, count, members, width, strides, at)
+            for i in range(count):
+                slope[i] = _push(table[at[i]] - HALF, weights[c], steepness[c])
+            for k in range(width[t]):
+                pushed = push[members[t, k]]
+                for i in range(count):
+                    pushed[i] += slope[i]
+        for i in range(count):
+            top[i] = push[0, i]
+            for a in range(1, attributes):
+                top[i] = max(top[i], push[a, i])
+        least = np.sort(top[:count])[count - max(int(part * count), 1)]
+        for near in range(0, count, together):
+            far = min(near + together, count)
+            for _ in range(TRIES):
+                for i in range(near, far):
+                    chosen[i] = -1
+                    if top[i] >= least:
+                        chosen[i] = 0
+                        for a in range(attributes):
+                            if push[a, i] > push[chosen[i], i]:
+                                chosen[i] = a
+                        push[chosen[i], i] = -np.inf
+                for a in range(attributes):
+                    some = 0
+                    for i in range(near, far):
+                        if chosen[i] == a:
+                            own[some] = i
+                            some += 1
+                    if some:
+                        _choose(
+                            a, block, own, some, sizes, off, weights, steepness, owner, gain, at, best,
+                            members, width, starts, strides, held_at, held,
+                            empty_members, empty_width, empty_starts, empty_strides, empty_at, empty, allowed,
+                        )  # fmt: skip
+                        some = _changed(own, best, some)
+                        _move(
+                            a, block, own, best, some, at, off, first, owner,
+                            members, width, starts, strides, held_at, held,
+                        )  # fmt: skip
+                        for j in range(some):
+                            block[a, own[j]] = best[j]
+                            rows[a, order[begin + own[j]]] = best[j]
+                            top[own[j]] = -np.inf
+                        moved += some
+    return moved
+
+
+@compiled
+def _place(t, without, block, count, members, width, strides, at):
+    """Where the first `count` rows of a block stand in table t, as if their attribute `without` had the code 0."""
+    for i in range(count):
+        at[i] = 0
+    for k in range(width[t]):
+        if members[t, k] != without:
+            line, step = block[members[t, k]], np.uint32(strides[t, k])
+            for i in range(count):
+                at[i] += step * line[i]
+
+
+@compiled
+def _place_some(t, without, block, own, some, members, width, strides, at):
+    """The same for `some` of its rows, those in `own`."""
+    for j in range(some):
+        at[j] = 0
+    for k in range(width[t]):
+        if members[t, k] != without:
+            line, step = block[members[t, k]], np.uint32(strides[t, k])
+            for j in range(some):
+                at[j] += step * line[own[j]]
+
+
+@compiled
+def _choose(
+    a, block, own, some, sizes, off, weights, steepness, owner, gain, at, best,
+    members, width, starts, strides, held_at, held,
+    empty_members, empty_width, empty_starts, empty_strides, empty_at, empty, allowed,
+):  # fmt: skip
+    """For each of some rows the code of attribute a that lowers the losses most, given its others; -1 for none.
+
+    Tables in the list of an attribute have it as their last: its codes stand side by side.
+    """
+    size, stays = sizes[a], np.zeros(some, np.float32)
+    for j in range(some):
+        for v in range(size):
+            gain[j, v] = 0.0
+    for h in range(held_at[a], held_at[a + 1]):
+        t = held[h]
+        weight, steep, cells = weights[owner[t]], steepness[owner[t]], strides[t, 0] * sizes[members[t, 0]]
+        table = off[starts[t] : starts[t] + cells]
+        _place_some(t, a, block, own, some, members, width, strides, at)
+        for j in range(some):
+            stays[j] += _push(table[at[j] + block[a, own[j]]] - HALF, weight, steep)
+        if cells <= some * size:  # the slopes of all cells are fewer than those that the rows ask for
+            slopes = np.empty(cells, np.float32)
+            for i in range(cells):
+                slopes[i] = _push(table[i] + HALF, weight, steep)
+            for j in range(some):
+                begin = at[j]
+                for v in range(size):
+                    gain[j, v] += slopes[begin + v]
+        else:
+            for j in range(some):
+                begin = at[j]
+                for v in range(size):
+                    gain[j, v] += _push(table[begin + v] + HALF, weight, steep)
+    for h in range(empty_at[a], empty_at[a + 1]):
+        t = empty[h]
+        step = 0
+        for k in range(empty_width[t]):
+            if empty_members[t, k] == a:
+                step = empty_strides[t, k]
+        _place_some(t, a, block, own, some, empty_members, empty_width, empty_strides, at)
+        for j in range(some):
+            for v in range(size):
+                if not allowed[empty_starts[t] + at[j] + step * v]:
+                    gain[j, v] = np.inf
+    for j in range(some):
+        best[j], lowest = -1, stays[j] - np.float32(LEAST_GAIN)
+        for v in range(size):
+            if gain[j, v] < lowest and v != block[a, own[j]]:
+                best[j], lowest = v, gain[j, v]
+
+
+@compiled
+def _changed(own, best, some):
+    """Keep the rows that have something better, in place; how many there are."""
+    kept = 0
+    for j in range(some):
+        if best[j] >= 0:
+            own[kept], best[kept] = own[j], best[j]
+            kept += 1
+    return kept
+
+
+@compiled
+def _move(a, block, own, best, some, at, off, first, owner, members, width, starts, strides, held_at, held):
+    """Count some rows under other codes of attribute a, in all copies of the targets that hold it."""
+    for h in range(held_at[a], held_at[a + 1]):
+        c = owner[held[h]]
+        for t in range(first[c], first[c + 1]):
+            table, step = off[starts[t] :], 0
+            for k in range(width[t]):
+                if members[t, k] == a:
+                    step = strides[t, k]
+            _place_some(t, a, block, own, some, members, width, strides, at)
+            for j in range(some):
+                table[at[j] + np.uint32(step * block[a, own[j]])] -= ONE
+                table[at[j] + np.uint32(step * best[j])] += ONE

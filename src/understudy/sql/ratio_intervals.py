@@ -1,0 +1,193 @@
+"""Intervals for ratios of noisy sums, and for variances: from the noise itself, not from a box around each sum.
+
+If r is the true ratio of two sums X and N, then X - r·N is 0, and what was released of it is noise alone, whose
+law is known for every r. So the ratios for which the released X - r·N is within the 1 - β quantile of that noise
+hold the true one with probability 1 - β, whatever X and N are (Fieller 1954; the inversion of a test).
+
+Weights    X - r·N is Σ c_j(r)·T_j over the tallies T_j, each with noise of its own, independent of the others. For
+           continuous symmetric unimodal noises |Σ w_j·Z_j| grows stochastically with every |w_j| (Anderson 1955),
+           so that over a short range of r the quantile is at most that of the largest weights in it. Noise on a
+           lattice is within a step of continuous noise (`sessions.simulation`), which costs a step of every weight
+           on the way there, and another one on the way back.
+Variances  With m the true average, Σ(t - m)² is N·V, V the variance. Of m an interval is known, with a part of β;
+           for every m in it the released Σ(t - m)² - V·N is noise alone if m and V are the true ones. V is between
+           the least and the most that the equation allows for any of these m, with the rest of β. A covariance is
+           bounded likewise, by Σ(t - m)(s - l), for which m and l are each in an interval.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+
+from understudy.query.cell_noise import TallyNoise, WeightedBound
+from understudy.sql.grid import Floats
+
+RATIOS = 64
+"""Ranges of ratios, of equal length, in each of which the noise is taken to be as large as it can be there."""
+
+FINENESS = 64
+"""Weights are rounded up to so fine a part of the largest, at most, so that few quantiles are worked out."""
+
+PASSES = 3
+"""How often the variance that the noise depends on is narrowed to what the pass before has left."""
+
+FOR_MEANS, FOR_ROWS = 0.15, 0.05
+"""The parts of β for the averages that a variance is taken around, and for a sample's number of rows."""
+
+
+@dataclass(frozen=True)
+class JointNoise:
+    """The independent noises on several tallies of the same groups, and the probability β that is left for them.
+
+    All of them are nearly normal, or all are Laplace noise of one scale.
+    """
+
+    tallies: tuple[TallyNoise, ...]
+    beta: float
+
+    @classmethod
+    def of(cls, noises: Sequence[TallyNoise | None]) -> JointNoise | None:
+        """None where the noise of one is not known, where nothing is left of β, or where they are of two kinds."""
+        known = tuple(noise for noise in noises if noise is not None)
+        if not known or len(known) < len(noises):
+            return None
+        beta = sum(noise.beta for noise in known) / max(known[0].released.size, 1)
+        kinds = {noise.bound for noise in known if noise.variance.any()}
+        return cls(known, beta) if 0 < beta < 1 and len(kinds) <= 1 else None
+
+    @property
+    def is_normal(self) -> bool:
+        return all(noise.bound is None for noise in self.tallies)
+
+    def released(self, form: Sequence[Floats | float]) -> Floats:
+        """What was released of a combination of the tallies."""
+        return np.asarray(sum(c * noise.released for c, noise in zip(form, self.tallies, strict=True)))
+
+    def reach(self, weights: Sequence[Floats | float], beta: float) -> Floats:
+        """At least the 1 - `beta` quantile of |Σ c_j·Z_j| in each group, for all |c_j| up to the `weights`."""
+        off = np.asarray(sum(w * noise.step for w, noise in zip(weights, self.tallies, strict=True)))
+        if self.is_normal:
+            variance = sum(w * w * noise.variance for w, noise in zip(weights, self.tallies, strict=True))
+            return -NormalDist().inv_cdf(beta / 2) * np.sqrt(variance) + off
+        bound = next(noise.bound for noise in self.tallies if noise.bound is not None)
+        shape = self.tallies[0].released.shape
+        cells = [np.broadcast_to(noise.cells, shape).ravel() for noise in self.tallies]
+        wide = [np.broadcast_to(np.asarray(w, np.float64), shape).ravel() for w in weights]
+        return _bounds(bound, np.array(cells), np.array(wide), beta / 2).reshape(shape) + 2 * off
+
+
+def _bounds(bound: WeightedBound, cells: Floats, weights: Floats, beta: float) -> Floats:
+    """The bound in each group, which is a column; weights are rounded up, so that few different ones are left."""
+    largest = np.where(cells > 0, weights, 0.0).max(axis=0)
+    unit = 2.0 ** np.ceil(np.log2(np.where(largest > 0, largest, 1.0))) / FINENESS
+    whole = np.ceil(weights / unit * (1 - 1e-12))
+    kinds, place = np.unique(np.rint(np.concatenate([cells, whole])), axis=1, return_inverse=True)
+    many = len(cells)
+    found = [
+        bound(tuple((int(n), int(w)) for n, w in zip(kind[:many], kind[many:], strict=True)), beta)
+        for kind in kinds.T.tolist()
+    ]
+    return np.where(largest > 0, unit * np.array(found)[np.ravel(place)], 0.0)
+
+
+def mean_interval(
+    noise: JointNoise, form: Sequence[float], rows: Sequence[float], beta: float
+) -> tuple[Floats, Floats]:
+    """The least and the most between 0 and 1 that the ratio of a form to the number of rows can be."""
+    above, below = noise.released(form), noise.released(rows)
+    low, high = np.ones(above.shape), np.zeros(above.shape)
+    for i in range(RATIOS):
+        first, last = i / RATIOS, (i + 1) / RATIOS
+        weights = [max(abs(c - first * d), abs(c - last * d)) for c, d in zip(form, rows, strict=True)]
+        off = noise.reach(weights, beta)
+        with np.errstate(all="ignore"):
+            ends = np.sort([(above - off) / below, (above + off) / below], axis=0)
+        ends = np.where(below == 0, [[-np.inf], [np.inf]], ends.reshape(2, -1)).reshape(ends.shape)
+        possible = (ends[0] <= last) & (ends[1] >= first) & ((below != 0) | (np.abs(above) <= off))
+        low = np.where(possible, np.minimum(low, np.clip(ends[0], first, last)), low)
+        high = np.where(possible, np.maximum(high, np.clip(ends[1], first, last)), high)
+    with np.errstate(all="ignore"):
+        nearest = np.clip(np.where(below > 0, above / np.where(below > 0, below, 1.0), 0.5), 0.0, 1.0)
+    none = (
+        low > high
+    )  # no ratio is possible: the noise is beyond its quantile, which happens with probability β
+    return np.where(none, nearest, low), np.where(none, nearest, high)
+
+
+@dataclass(frozen=True)
+class SpreadForms:
+    """Coefficients of the tallies for the sums of t·s, t and s and for the rows; of a variance s is t."""
+
+    both: Sequence[float]
+    one: Sequence[float]
+    other: Sequence[float]
+    rows: Sequence[float]
+    covariance: bool
+
+
+@dataclass(frozen=True)
+class SpreadEnds:
+    """The ends of a variance or covariance, and of the number of rows."""
+
+    low: Floats
+    high: Floats
+    rows: tuple[Floats, Floats]
+
+
+def spread_interval(noise: JointNoise, forms: SpreadForms) -> SpreadEnds:
+    """The least and the most that the variance, or the covariance, of places between 0 and 1 can be.
+
+    With probability 1 - β of the noise they and the ends of the number of rows hold together.
+    """
+    of_means = noise.beta * FOR_MEANS / (2 if forms.covariance else 1)
+    one = mean_interval(noise, forms.one, forms.rows, of_means)
+    other = mean_interval(noise, forms.other, forms.rows, of_means) if forms.covariance else one
+    counted = noise.released(forms.rows)
+    off = noise.reach([abs(c) for c in forms.rows], noise.beta * FOR_ROWS)
+    rows = np.maximum(counted - off, 0.0), counted + off
+    beta = noise.beta * (1 - FOR_MEANS - FOR_ROWS)
+    least = -0.25 if forms.covariance else 0.0
+    low, high = np.full(counted.shape, least), np.full(counted.shape, 0.25)
+    around = _around(noise, forms, one, other)
+    some = counted > 0
+    for _ in range(PASSES):
+        off = noise.reach(_weights(forms, one, other, low, high), beta)
+        with np.errstate(all="ignore"):
+            ends = (around[0] - off) / counted, (around[1] + off) / counted
+        low = np.where(some, np.clip(ends[0], low, high), low)
+        high = np.where(some, np.clip(ends[1], low, high), high)
+    return SpreadEnds(low, high, rows)
+
+
+Ends = tuple[Floats, Floats]
+
+
+def _around(noise: JointNoise, forms: SpreadForms, one: Ends, other: Ends) -> Ends:
+    """The least and the most that was released of Σ(t - m)(s - l), for averages between their ends."""
+    both, x, y, rows = (noise.released(form) for form in (forms.both, forms.one, forms.other, forms.rows))
+    if forms.covariance:
+        corners = [both - b * x - a * y + a * b * rows for a in one for b in other]
+        return np.minimum.reduce(corners), np.maximum.reduce(corners)
+    with np.errstate(all="ignore"):
+        middle = np.clip(np.where(rows > 0, x / np.where(rows > 0, rows, 1.0), one[0]), *one)
+    values = [both - 2 * m * x + m * m * rows for m in (*one, middle)]
+    return np.minimum.reduce(values), np.maximum.reduce(values)
+
+
+def _weights(forms: SpreadForms, one: Ends, other: Ends, low: Floats, high: Floats) -> list[Floats]:
+    """The most that each tally can weigh in Σ(t - m)(s - l) - V·N, for m, l and V between their ends."""
+    found: list[Floats] = []
+    for both, x, y, rows in zip(forms.both, forms.one, forms.other, forms.rows, strict=True):
+        if forms.covariance:
+            values = [
+                both - b * x - a * y + (a * b - v) * rows for a in one for b in other for v in (low, high)
+            ]
+        else:
+            middle = np.clip(x / rows, *one) if rows else one[0]
+            values = [both - 2 * m * x + (m * m - v) * rows for m in (*one, middle) for v in (low, high)]
+        found.append(np.maximum.reduce([np.abs(value) for value in values]))
+    return found
