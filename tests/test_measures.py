@@ -21,7 +21,6 @@ from understudy.mechanism.quantile import QuantileMechanism
 from understudy.mechanism.quantile_hierarchy import QuantileHierarchy
 from understudy.noise.samplers import SeededNoise
 from understudy.privacy.price import Price
-from understudy.project import Project
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.query.quantile_end import QuantileEnd, ends_of
@@ -425,22 +424,6 @@ def test_a_quantile_of_another_level_than_it_is_charged_for_is_refused(frame):
         object.__setattr__(prepared, "mechanisms", ((forged, steps),))
         with pytest.raises(ParameterError, match="another sensitivity"):
             opened.curator.perform(prepared)
-
-
-def test_a_budget_that_reads_variances_draws_quantiles_each_by_itself(frame):
-    """Rounds of discrete Gaussian noise have no price there that their sums are known for."""
-    text = (
-        "understudy: 1\nname: t\nsource: t.csv\nneighbours: add-remove\n"
-        "budget: {epsilon: 8, delta: 1.0e-6, filter: gdp}\nattributes:\n"
-        "  sex: {type: category, values: [F, M]}\n  age: {type: integer, bounds: [17, 90], resolution: 1}\n"
-        "  pay: {type: real, bounds: [0, 1000], resolution: 0.5, null: true}\n"
-    )
-    with Project.frame(frame, parse(text)) as opened:
-        assert opened.ledger.budget.filter.reads_variance
-        prepared = opened.prepare("SELECT median(age) FROM t", epsilon=2, noise="gaussian", beta=1e-9)
-        assert {type(mechanism) for mechanism, _ in prepared._measurement.mechanisms} == {QuantileMechanism}
-        told = prepared.run().cells[0][0]
-        assert told.low <= frame["age"].median() <= told.high
 
 
 def test_the_small_language_tells_both_ends_of_a_quantile(frame):

@@ -2,24 +2,38 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import sqlite3
 from contextlib import closing
+from dataclasses import fields, replace
+from fractions import Fraction
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from sqlalchemy import create_engine, update
 from sqlalchemy.engine import URL
 
+from counted import curator_of
 from session_table import DOMAIN, TABLE, random_question
 from session_worker import ledger_at, opened
+from understudy.domain.attribute import Categories
+from understudy.domain.bins import Bins
+from understudy.domain.domain import Domain
 from understudy.ledger.export import verify
 from understudy.ledger.schema import KEPT
 from understudy.noise.samplers import SeededNoise
+from understudy.privacy.relation import Neighbours
 from understudy.query.marginal import Marginal
+from understudy.query.workload import marginals
 from understudy.sessions import checkpoint
 from understudy.sessions.buyer import Buyer
-from understudy.sessions.state_codec import written
+from understudy.sessions.session import session as session_of
+from understudy.sessions.state_codec import read, written
+from understudy.sessions.terms import ranges
+from understudy.table.source import in_memory
+from understudy.table.truth import Truth
 
 DURING = 14
 """Questions before the session stops."""
@@ -96,16 +110,16 @@ def test_purchases_after_the_checkpoint_are_read_and_those_before_are_not(path, 
     session, _ = lived(path)
     kept = session._buyer._checkpoint._at
     assert 0 < kept <= session.purchases
-    read, carry_out = [], Buyer._carry_out
+    made, carry_out = [], Buyer._carry_out
 
     def counted(buyer, purchase, *given):
-        read.append(purchase)
+        made.append(purchase)
         return carry_out(buyer, purchase, *given)
 
     monkeypatch.setattr(Buyer, "_carry_out", counted)
     again = resumed(path)
     assert again.purchases == session.purchases
-    assert len(read) == session.purchases - kept
+    assert len(made) == session.purchases - kept
 
 
 def test_without_a_checkpoint_the_same_is_known(path, monkeypatch):
@@ -209,3 +223,67 @@ def test_prices_write_nothing_and_a_ledger_with_checkpoints_verifies(path):
     again.curator.ledger.close()
     verdict = verify(URL.create("sqlite", database=str(path)), "t")
     assert verdict["sound"], verdict["problems"]
+
+
+# ---- every kind of knowledge
+
+TOWN = Domain(
+    (
+        Bins.between("age", [0, 18, 40, 65, 105]),
+        Bins(name="pay", starts=(0.0, 10.0), upper=100.0, resolution=Fraction(1, 2)),
+        Bins(name="born", starts=(dt.date(1950, 1, 1), dt.date(1980, 1, 1)), upper=dt.date(2010, 1, 1)),
+        Categories(name="sex", values=("F", "M")),
+    )
+)
+ROWS = 4000
+PEOPLE = pa.table(
+    {
+        "age": np.arange(ROWS) % 100,
+        "pay": (np.arange(ROWS) % 97) / 2,
+        "born": [dt.date(1950 + i % 60, 1, 2) for i in range(ROWS)],
+        "sex": np.where(np.arange(ROWS) % 3, "F", "M"),
+    }
+)
+ASKED = (
+    "count age < 28 and sex = 'F'",
+    "count born < 1970-05-01",
+    "SELECT sex, sum(pay), avg(pay) FROM t GROUP BY sex",
+    "count by age, sex",
+    "share sex = 'M' and age >= 40",
+)
+
+
+@pytest.mark.parametrize(
+    ("declared", "classes"),
+    [
+        ({}, ()),
+        ({"delta": 0.0}, ()),
+        ({"neighbours": Neighbours.ADD_REMOVE, "rows_at_least": 3000, "rows_at_most": 9000}, ()),
+        ({}, (ranges("age"), marginals(2))),
+    ],
+    ids=["questions", "pure", "private rows", "classes"],
+)
+def test_whatever_a_session_knows_is_written_and_read(declared, classes):
+    """Cuts, dates, measures, first looks, histograms and classes of every kind: nothing is left out."""
+    source = Truth(in_memory(PEOPLE), TOWN)
+    one = curator_of(source, **{"epsilon": 500.0, "delta": 1e-6, "seed": 2, **declared})
+    session = session_of(one, alpha=0.02, queries=50, classes=classes)
+    for question in ASKED:
+        session.ask(question)
+    known = session._buyer._fixed_objects()
+    whole = state_of(session)
+    again = read(whole, known)
+    assert written(again, known) == whole
+    knowledge, mine = again["knowledge"], session._known.knowledge
+    assert {field.name for field in fields(mine)} == set(vars(knowledge)) == set(vars(mine))
+    assert bool(knowledge.cuts) == bool(mine.cuts)
+    assert list(knowledge.first_looks) == list(mine.first_looks)
+    promise = replace(session._known, knowledge=knowledge)
+    for question in ASKED:
+        for marginal in session._least(session._reader.read(question).marginals):
+            ours, theirs = session._known.intervals(marginal), promise.intervals(marginal)
+            assert (ours is None) == (theirs is None)
+            assert ours is None or (ours.low.tolist(), ours.high.tolist()) == (
+                theirs.low.tolist(),
+                theirs.high.tolist(),
+            )

@@ -100,7 +100,7 @@ def _cell_noise(marginal: Marginal, mechanism: Mechanism, resolution: int, beta:
         case GaussianMechanism():
             moved, variance, step = mechanism.l2_squared, mechanism.variance, 1.0
         case RoundedNormalMechanism():
-            moved, variance, step = mechanism.l2_squared, mechanism.normal_variance, 0.5
+            moved, variance, step = mechanism.l2_squared, mechanism.parameter, 0.5
         case _:
             return None
     if moved == 0:

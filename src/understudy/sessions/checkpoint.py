@@ -41,7 +41,7 @@ from understudy.sessions.state_codec import Unreadable, Unwritable, read, writte
 EACH = 32
 """Purchases since the last checkpoint from which on there may be another."""
 
-PART = 24
+PART = 32
 """There is another one when the purchases since the last are this part of all."""
 
 MOST_BYTES = 1 << 28
