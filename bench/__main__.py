@@ -13,6 +13,7 @@ from importlib import import_module
 from bench.verdict import Verdict, ended, not_run, shown
 
 NAMES = (
+    "bounded",
     "columns", "commands", "counting", "dense_gpu", "engines", "filters", "graphical", "house", "interaction",
     "latency", "ledger", "measures", "model_search", "model_utility", "mwem",
     "noise", "pmw", "prefixes", "quantiles", "release_bars", "residual", "server", "sessions", "smalldb", "sql",

@@ -19,6 +19,7 @@ from understudy.errors import DeclarationError, InsufficientBudgetError, Paramet
 from understudy.ledger import export
 from understudy.mechanism.quantile import QuantileMechanism
 from understudy.mechanism.quantile_hierarchy import QuantileHierarchy
+from understudy.mechanism.rounded_normal import RoundedNormalMechanism
 from understudy.noise.samplers import SeededNoise
 from understudy.privacy.price import Price
 from understudy.project import Project
@@ -427,8 +428,8 @@ def test_a_quantile_of_another_level_than_it_is_charged_for_is_refused(frame):
             opened.curator.perform(prepared)
 
 
-def test_a_budget_that_reads_variances_draws_quantiles_each_by_itself(frame):
-    """Rounds of discrete Gaussian noise have no price there that their sums are known for."""
+def test_a_budget_that_reads_variances_finds_quantiles_with_rounded_normal_noise(frame):
+    """Its price there is that of normal noise, whatever its variance is, and the law of its sums is known."""
     text = (
         "understudy: 1\nname: t\nsource: t.csv\nneighbours: add-remove\n"
         "budget: {epsilon: 8, delta: 1.0e-6, filter: gdp}\nattributes:\n"
@@ -438,7 +439,9 @@ def test_a_budget_that_reads_variances_draws_quantiles_each_by_itself(frame):
     with Project.frame(frame, parse(text)) as opened:
         assert opened.ledger.budget.filter.reads_variance
         prepared = opened.prepare("SELECT median(age) FROM t", epsilon=2, noise="gaussian", beta=1e-9)
-        assert {type(mechanism) for mechanism, _ in prepared._measurement.mechanisms} == {QuantileMechanism}
+        [mechanism] = {mechanism for mechanism, _ in prepared._measurement.mechanisms}
+        assert isinstance(mechanism, QuantileHierarchy)
+        assert {type(one) for one in mechanism.rounds} == {RoundedNormalMechanism}
         told = prepared.run().cells[0][0]
         assert told.low <= frame["age"].median() <= told.high
 

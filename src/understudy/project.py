@@ -21,7 +21,7 @@ from understudy.answer.select_question import SelectQuestion
 from understudy.answer.sql_answer import SqlAnswer
 from understudy.curator.calibration import PreparedMeasurement
 from understudy.curator.curator import Curator, MeasurementOrder
-from understudy.curator.pricing import Noise, QuestionPrice, QuestionPricing
+from understudy.curator.pricing import SPARE, QuestionPrice, QuestionPricing, has_delta_for
 from understudy.declaration.declaration import Declaration
 from understudy.declaration.file import copy_place, located, read, record_place
 from understudy.declaration.outline import MARK
@@ -40,6 +40,8 @@ from understudy.pages import notebook
 from understudy.privacy.budget import Budget
 from understudy.privacy.compose import zcdp_epsilon
 from understudy.privacy.cost import Cost
+from understudy.privacy.event import Event
+from understudy.privacy.noise_name import Noise
 from understudy.query.column import Column
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
@@ -139,6 +141,17 @@ class PreparedQuestion(Generic[Given]):
     def columns(self) -> tuple[Column, ...]:
         """The columns of the answer as a table: names, whether they are public or released, and types."""
         return self.question.columns
+
+    @property
+    def event(self) -> Event:
+        """The noise that would be charged, wherever it is added."""
+        return self._measurement.event
+
+    @property
+    def is_within_delta(self) -> bool:
+        """Whether enough is left of the budget's δ for events for this noise; always, but for bounded noise."""
+        times = SPARE if self._asked.noise == "auto" else 1
+        return has_delta_for(self._curator.ledger, self._measurement.event, times=times)
 
     def run(self, *, request: str | None = None, analyst: str = "") -> Given:
         """Charge for the question, look, and answer.
@@ -452,6 +465,8 @@ class Project:
         asked = QuestionPrice(**terms)
         rounded = isinstance(question, SelectQuestion | AroundQuestion)
         measured = self._pricing.prepare(question.marginals, asked, rounded=rounded)
+        if _has_bounds(question):
+            measured = self._pricing.certain(question.marginals, asked, measured, rounded=rounded) or measured
         budget = self.ledger.budget
         cost, noise = budget.price(measured.event), _noise_of(measured)
         quote = Quote(
@@ -478,6 +493,11 @@ class Project:
             refines=True,
             size=self.text_size,
         )
+
+
+def _has_bounds(question: ReadQuestion[Any]) -> bool:
+    """Whether an answer is told with bounds; if not, noise is the better the smaller it usually is."""
+    return not isinstance(question, AroundQuestion)
 
 
 def _noise_of(measured: PreparedMeasurement) -> str:

@@ -57,10 +57,12 @@ def test_the_rows_are_written_where_they_are_wanted(ask, tmp_path):
 
 
 def test_what_cannot_be_said_to_a_server_is_refused_before_anything_is_sent(ask, tmp_path):
-    for words in (("--session", "mine"), ("--analyst", "bob"), ("--noise", "laplace"), ("--max-cells", "7")):
+    for words in (("--session", "mine"), ("--analyst", "bob"), ("--beta", "0.1"), ("--max-cells", "7")):
         refused = ask("count", *words, status=2)
         assert words[0] in refused.stderr
         assert "leave it out" in refused.stderr
+    assert "price of its own" in ask("count", "--noise", "laplace", status=2).stderr
+    assert "noise is auto" in ask("count", "--noise", "uniform", status=2).stderr
     assert "--url" in call("ask", "count", "--table", "people", cwd=tmp_path, status=2).stderr
     assert "no attribute 'agee'" in ask("count agee < 18", status=2).stderr
     assert "visits" in ask("count", "--table", "visits", status=2).stderr

@@ -34,4 +34,8 @@ def test_an_answer_about_a_measure_is_read_as_it_was_told(question):
     read = answer_from_plain(answer_as_plain(told, project.ledger.budget), question, project.domain)
     np.testing.assert_array_equal(read.value, told.value)
     np.testing.assert_array_equal(read.error, told.error)
+    assert read.low is not None
+    assert read.high is not None
+    np.testing.assert_array_equal(read.low, told.low)
+    np.testing.assert_array_equal(read.high, told.high)
     assert (read.unit, read.query.by, read.cost) == (told.unit, told.query.by, told.cost)

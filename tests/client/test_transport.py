@@ -330,7 +330,7 @@ def test_certificates_are_verified(slept):
         began = time.monotonic()
         with pytest.raises(ServerError, match=r"is not trusted .*self.signed.*`ca=`"):
             us.connect(url, "us_t")
-        assert (slept, time.monotonic() - began < 5) == ([], True)
+        assert (slept, time.monotonic() - began < 30) == ([], True)
         address = ServerAddress.read(url)
         made = Transport(address, "us_t", timeout=5, patience=0, ca=HERE / "certificate.pem")
         assert made.get("tables") == {"fine": True}

@@ -35,9 +35,10 @@ def test_the_notebook_runs_from_top_to_bottom(tmp_path, monkeypatch):
         monkeypatch.setenv("UNDERSTUDY_URL", f"http://127.0.0.1:{service.addresses['http'].port}")
         monkeypatch.setenv("UNDERSTUDY_TOKEN", token)
         monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
-        # On a busy machine a kernel starts, and its outputs arrive, later than nbclient waits for them by itself.
+        # On a busy machine a kernel starts and speaks later than nbclient waits by itself, and in several pieces.
         patience = {"timeout": 300, "startup_timeout": 300, "iopub_timeout": 300}
-        nbclient.NotebookClient(run, kernel_name="python3", **patience).execute()
+        client = nbclient.NotebookClient(run, kernel_name="python3", coalesce_streams=True, **patience)
+        client.execute()
     assert shapes(run) == shapes(stored), "what is stored is what comes out"
     pictures = [output.data for cell in run.cells for output in cell.get("outputs", []) if "data" in output]
     assert sum("image/svg+xml" in data for data in pictures) == 2, "bars, with a rule for each error"

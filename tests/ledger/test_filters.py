@@ -273,3 +273,17 @@ def test_a_declaration_names_the_filter():
 def test_a_declaration_that_makes_no_sense_is_refused_with_its_line(written, said):
     with pytest.raises(DeclarationError, match=said):
         parse(TEXT % written)
+
+
+@pytest.mark.parametrize(
+    ("name", "why"), [("renyi", "one Rényi order"), ("gdp", "the reserve"), ("zcdp", "")]
+)
+def test_the_epsilon_of_a_first_charge_is_explained_where_it_starts_high(name, why):
+    """Under one order anything that was charged comes to the order's own loss, however little it was."""
+    budget = Budget.of(1, 1e-6, filter=name)
+    least, little = budget.floor_told(), type(budget.cap)(budget.cap.units // 500)
+    assert (why in least) if why else not least
+    floor = budget.filter.floor(budget.conversion_delta)
+    assert floor <= budget.spent_epsilon(little) <= floor + 0.15
+    assert budget.spent_epsilon(type(budget.cap)(0)) == 0
+    assert f"{floor:.3g}" in least or not why

@@ -62,5 +62,36 @@ def test_init_writes_the_filter_and_the_first_charge_fixes_it(tmp_path):
     (tmp_path / "t.csv").write_text("sex\n" + "F\nM\n" * 200, encoding="utf-8")
     call("init", "t.csv", "--filter", "renyi", "--yes", cwd=tmp_path)
     written = (tmp_path / "understudy.yml").read_text(encoding="utf-8")
-    assert "budget: {epsilon: 1, delta: 1e-9, filter: renyi}" in written
+    assert "budget: {epsilon: 1, delta: 1e-9, key_delta: 1e-10, filter: renyi}" in written
     assert parse(written).budget.filter.name == "renyi"
+
+
+def test_the_part_of_delta_that_is_set_aside_stays_in_the_advice():
+    advice = advice_for("pure", 1, 1e-6, 5, key_delta=2e-7)
+    assert advice.declared == "budget: {epsilon: 1, delta: 1e-06, key_delta: 2e-07, filter: renyi}"
+    assert advice.shares["zcdp"] == pytest.approx(1, abs=1e-9)  # of the smaller cap that is left
+
+
+DECLARED = """\
+understudy: 1
+name: t
+source: t.csv
+budget: {epsilon: 1, delta: 1e-6, key_delta: 1e-7}
+attributes:
+  sex: {type: category, values: [F, M]}
+"""
+
+
+def test_of_a_ledger_that_was_charged_the_plan_says_that_its_filter_is_fixed(tmp_path):
+    (tmp_path / "t.csv").write_text("sex\n" + "F\nM\n" * 200, encoding="utf-8")
+    (tmp_path / "understudy.yml").write_text(DECLARED, encoding="utf-8")
+    terms = ("plan", "--project", "understudy.yml", "--rows", "100000", "--queries", "1000")
+    before = call(*terms, cwd=tmp_path).stdout
+    assert "Declare it before the first charge" in before
+    assert "budget: {epsilon: 1, delta: 1e-06, key_delta: 1e-07, filter: gdp}" in before
+    assert not (tmp_path / "understudy.ledger").exists()
+    call("ask", "count sex = F", cwd=tmp_path)
+    after = call(*terms, cwd=tmp_path).stdout
+    assert "filter: zcdp, which the first charge to the ledger has fixed" in after
+    assert "a new ledger would do better with gdp" in after
+    assert "Declare it" not in after

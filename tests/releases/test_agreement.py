@@ -204,3 +204,13 @@ def test_long_tables_meet_columns_and_pairs_first_and_last(monkeypatch):
     for asked in (pairs, answers[-4:]):
         cliques = [answer.clique for answer in asked]
         assert far(SMALL, cliques, staged, asked) < far(SMALL, cliques, at_once.codes, asked)
+
+
+def test_rows_that_are_nearly_right_do_not_overshoot_where_many_could_move_at_once():
+    """Cells of thousands of rows, off by tens: a group of rows that all left the same cell would make it worse."""
+    rows = 60_000
+    answers = [told(c, table(SMALL, c, people(rows))) for c in THREES]
+    agreement = RowAgreement.of(SMALL, people(rows, seed=3), answers)
+    before = agreement.distance
+    agreement.descend(np.random.default_rng(0), groups=8)
+    assert agreement.distance < before / 4

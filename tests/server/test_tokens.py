@@ -146,8 +146,11 @@ with ServerStore(Path({str(state)!r}), new=False) as store:
         tokens.find(secret, door="http")
     revoked = time.monotonic()
     assert started.returncode == 0
-    while tokens.find(secret, door="http") is not None:
-        assert time.monotonic() < revoked + 1
+    while True:
+        asked = time.monotonic()  # a busy machine may come back to this program late
+        if tokens.find(secret, door="http") is None:
+            break
+        assert asked < revoked + 1
         time.sleep(0.01)
 
 
@@ -163,8 +166,11 @@ def test_a_connection_keeps_a_token_for_as_long_as_it_is_valid_at_its_door(token
     ) as other:  # another program, of which this one does not know
         Tokens(other).revoke(token.id)
     until = time.monotonic() + 1
-    while tokens.still(token.id, door="pg") is not None:
-        assert time.monotonic() < until
+    while True:
+        asked = time.monotonic()
+        if tokens.still(token.id, door="pg") is None:
+            break
+        assert asked < until
         time.sleep(0.01)
     expires, _ = tokens.make("ada", days=2)
     assert tokens.still(expires.id, door="pg") is not None

@@ -211,7 +211,7 @@ KINDS = {
     # Of three boxes the third is bought with the precision that two tell less.
     "planned sums": Kind(
         0,
-        mutant=(0.5, 0.8),
+        mutant=(0.5, 0.7),
         count=45,
         ask=InThrees(),
         truth=LARGE,

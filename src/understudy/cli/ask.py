@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from understudy.cli.completion import complete_question
 from understudy.cli.interrupt import UNCHARGED, if_interrupted
 from understudy.cli.options import Json, Overwrite, ProjectFile, check_output, emit, tell_unread
-from understudy.cli.prices import Charged, confirm, left_as_plain, left_told, price_told
+from understudy.cli.prices import Charged, confirm, left_as_plain, left_told, noise_told, price_told
 from understudy.cli.progress import busy
 from understudy.cli.terminal import say
 
 if TYPE_CHECKING:
     from understudy.answer.answer import Answer
     from understudy.answer.sql_answer import SqlAnswer
+    from understudy.privacy.noise_name import Noise
     from understudy.project import PreparedQuestion, Project
     from understudy.sessions.session import Session
 
@@ -44,7 +45,7 @@ def ask(
     noise: Annotated[
         str,
         typer.Option(
-            help="auto (the smaller error at the price), laplace (of pure epsilon), gaussian, or bounded: "
+            help="auto (the best at the price), laplace (of pure epsilon), gaussian, or bounded: "
             "never off by more than the error, under a budget with filter renyi."
         ),
     ] = "auto",
@@ -108,6 +109,7 @@ def ask(
     that would take more than a quarter needs --yes.
     """
     from understudy.errors import ParameterError
+    from understudy.privacy.noise_name import check_noise_name
 
     if release:
         from understudy.cli.ask_release import ask_release, check_free_of_terms
@@ -131,13 +133,15 @@ def ask(
 
         check_local(
             {
-                "project": project != Path("understudy.yml"), "noise": noise != "auto", "beta": beta is not None,
-                "analyst": analyst, "session": session is not None, "alpha": alpha is not None,
+                "project": project != Path("understudy.yml"), "beta": beta is not None, "analyst": analyst,
+                "session": session is not None, "alpha": alpha is not None,
                 "queries": queries is not None, "max_cells": max_cells is not None,
             }
         )  # fmt: skip
+        check_noise_name(noise)
         ask_server(
-            questions, url, table=table, price={"epsilon": epsilon, "rho": rho, "error": error}, why=why,
+            questions, url, table=table, why=why,
+            price={"epsilon": epsilon, "rho": rho, "error": error, "noise": cast("Noise", noise)},
             request=request, dry_run=dry_run, yes=yes, everything=everything, out=out, overwrite=overwrite,
             as_json=as_json,
         )  # fmt: skip
@@ -357,7 +361,7 @@ def _show_quotes(
         return
     for question, quote, told in zip(questions, quotes, forecasts, strict=True):
         say(question)
-        say(f"  each count ± {quote.error:,.0f} people ({quote.noise} noise)")
+        say(f"  each count ± {quote.error:,.0f} people{noise_told(quote.noise)}")
         for one in told:
             say(f"  {one}")
         say(f"  would take {price_told(quote.cost, opened.ledger.budget)}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from understudy.cli.interrupt import if_interrupted
 from understudy.cli.options import check_output, emit
-from understudy.cli.prices import confirm, left_as_plain, left_told, price_told
+from understudy.cli.prices import confirm, left_as_plain, left_told, noise_told, price_told
 from understudy.cli.progress import busy
 from understudy.cli.terminal import say
 from understudy.errors import ParameterError
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from understudy.client.told import ServerQuote
     from understudy.privacy.budget import Budget
     from understudy.privacy.cost import Cost
+    from understudy.privacy.noise_name import Noise
 
 
 class ServerPrice(TypedDict):
@@ -27,9 +28,10 @@ class ServerPrice(TypedDict):
     epsilon: float | None
     rho: float | None
     error: float | None
+    noise: Noise
 
 
-LOCAL = ("project", "noise", "beta", "analyst", "session", "alpha", "queries", "max_cells")
+LOCAL = ("project", "beta", "analyst", "session", "alpha", "queries", "max_cells")
 """Options of `ask` that are about a table of one's own: a server decides on each of them itself."""
 
 
@@ -149,6 +151,7 @@ def _show_quotes(quotes: list[ServerQuote], budget: Budget, *, as_json: bool) ->
                     "share": quote.share,
                     "payable": quote.is_payable,
                     "needs_approval": quote.needs_approval,
+                    "noise": quote.noise,
                     "forecast": [
                         {"column": one.column, "unit": one.unit, "error": one.error} for one in quote.forecast
                     ],
@@ -159,7 +162,7 @@ def _show_quotes(quotes: list[ServerQuote], budget: Budget, *, as_json: bool) ->
         return
     for quote in quotes:
         say(quote.question)
-        say(f"  each count ± {quote.error:,.0f} people")
+        say(f"  each count ± {quote.error:,.0f} people" + noise_told(quote.noise))
         for column in quote.forecast:
             say(f"  {column}")
         say(

@@ -75,6 +75,7 @@ def show(
                 "currency": cap.currency,
                 **books.budget.described(),
                 **totals,
+                "share": books.budget.share(spent),
                 "spent_epsilon": books.budget.spent_epsilon(spent),
                 **({"key_delta_spent": float(books.delta_spent)} if books.budget.key_delta else {}),
                 "entries": len(entries),
@@ -100,6 +101,8 @@ def show(
         told = f"All that was charged is ({epsilon:.4g}, {delta:.3g})-DP together; here rho is"
         meaning = books.budget.filter.described().removeprefix("rho is ").removeprefix("rho of ")
         say(f"{told} {meaning}.")
+        if spent.units and (floor := books.budget.floor_told()):
+            say(f"{floor[0].upper()}{floor[1:]}.")
 
 
 def _keys(books: DurableLedger) -> str:

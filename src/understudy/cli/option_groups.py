@@ -22,10 +22,11 @@ GROUPS: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "plan": {
         "What is known": (
-            "rows", "queries", "alpha", "epsilon", "delta", "beta", "universe", "project", "marginals", "vc",
+            "rows", "queries", "alpha", "epsilon", "delta", "key_delta", "beta", "universe", "project",
+            "marginals", "vc",
         ),
         "What is wanted": ("promise", "guesses", "failures", "best_only"),
-        "One purchase": ("ask", "keys", "columns", "error", "at_least", "neighbours"),
+        "One purchase": ("ask", "keys", "columns", "error", "noise", "at_least", "neighbours"),
         "What is shown": ("table", "typical", "plot", "against", "overwrite", "as_json"),
     },
     "audit privacy": {

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -16,8 +16,11 @@ from understudy.errors import ParameterError
 from understudy.privacy.relation import Neighbours
 
 if TYPE_CHECKING:
+    from understudy.declaration.declaration import Declaration
+    from understudy.planner.capacity import SureCounts
     from understudy.planner.filters import FilterAdvice
     from understudy.planner.solve import Plan
+    from understudy.privacy.noise_name import Noise
     from understudy.releases.forecast import MethodPlan
 
 LEGEND = {
@@ -53,6 +56,9 @@ def plan(
     alpha: Annotated[float | None, typer.Option(help="Half-width that every answer must keep.")] = None,
     epsilon: Annotated[float | None, typer.Option(help="Privacy budget.")] = None,
     delta: Annotated[float, typer.Option(help="Of the privacy budget; 0 for pure epsilon.")] = 0.0,
+    key_delta: Annotated[
+        float, typer.Option(help="The part of delta that is set aside for keys and bounded noise.")
+    ] = 0.0,
     beta: Annotated[float, typer.Option(help="Chance that any of the widths does not hold.")] = 0.05,
     universe: Annotated[
         str | None, typer.Option(help="Cells of the universe, such as 1024, 1e6 or 2^20.")
@@ -79,9 +85,13 @@ def plan(
     error: Annotated[
         float | None,
         typer.Option(
-            help="With --ask, --keys or --columns: the error that is wanted, in place of --epsilon."
+            help="With --ask, --keys or --columns: the error that is wanted, in place of --epsilon. With a budget "
+            "alone: how many counts within so many people each filter pays for."
         ),
     ] = None,
+    noise: Annotated[
+        str, typer.Option(help="With --ask: auto, laplace, gaussian, or bounded (an error that is certain).")
+    ] = "auto",
     at_least: Annotated[
         int, typer.Option(min=1, help="With --keys: no value of fewer people is ever told.")
     ] = 10,
@@ -120,14 +130,31 @@ def plan(
                  "plot": plot, "table": table, "expected": typical}  # fmt: skip
         show_purchases(
             ask or [], project, keys=keys, columns=columns, rows=rows, epsilon=epsilon, delta=delta, error=error,
-            beta=beta, at_least=at_least, neighbours=neighbours, as_json=as_json,
+            beta=beta, at_least=at_least, neighbours=neighbours, noise=cast("Noise", noise), as_json=as_json,
             strangers=[name for name, value in given.items() if value],
         )  # fmt: skip
         return
+    if noise != "auto":
+        raise ParameterError("--noise goes with --ask")
     if error is not None:
-        raise ParameterError(
-            "--error goes with --ask, --keys or --columns; the error of all queries is --alpha"
+        from understudy.cli.plan_purchases import show_capacity
+
+        wrong = [name for name, value in (("rows", rows), ("queries", queries), ("alpha", alpha)) if value]
+        if wrong:
+            raise ParameterError(
+                f"--error without --ask, --keys or --columns tells how many counts a budget pays for: leave "
+                f"--{wrong[0]} out; the error of all queries is --alpha"
+            )
+        show_capacity(
+            project,
+            epsilon=epsilon,
+            delta=delta,
+            key_delta=key_delta,
+            error=error,
+            beta=beta,
+            as_json=as_json,
         )
+        return
     if table:
         _show_table(as_json=as_json)
         return
@@ -142,9 +169,9 @@ def plan(
     declared = _declared(project, marginals, queries) if project else {}
     if marginals is not None and not project:
         raise ParameterError("--marginals counts the queries of a declared domain: give --project as well")
-    if project and (universe or epsilon is not None or delta):
+    if project and (universe or epsilon is not None or delta or key_delta):
         raise ParameterError(
-            "a declaration gives universe and budget: leave --universe, --epsilon, --delta out"
+            "a declaration gives universe and budget: leave --universe, --epsilon, --delta, --key-delta out"
         )
     known: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "universe": _universe(universe), **declared}
     if promise == "validity":
@@ -162,11 +189,13 @@ def plan(
     if released:
         found = found.without(RELEASED)
     simulated = _simulated(found) if typical else {}
-    advice = _filter(found, _recommended(found, released) if released else None)
+    chosen = _recommended(found, released) if released else None
+    advice = _filter(found, chosen, project, key_delta)
+    sure = None if advice is None or released else _sure(found, advice)
     if as_json:
         reply = found.as_dict()
         if advice is not None:
-            reply["filter"] = advice.as_dict()
+            reply["filter"] = advice.as_dict() | ({} if sure is None else {"sure": sure.as_dict()})
         if released:
             reply |= {
                 "release": [asdict(one) for one in released],
@@ -195,6 +224,8 @@ def plan(
             say(line)
     if advice is not None:
         say(advice.line())
+    if sure is not None:
+        say(sure.line())
     if typical:
         say("typical largest error, simulated on invented data (not a promise):")
         simulations = [(name, f"{error:.4g}") for name, error in simulated.items()]
@@ -203,19 +234,49 @@ def plan(
         say(f"Wrote {plot}.")
 
 
-def _filter(found: Plan, chosen: str | None) -> FilterAdvice | None:
+def _sure(found: Plan, advice: FilterAdvice) -> SureCounts | None:
+    """How many counts surely within the planned width the budget would pay for; None where that is no number."""
+    from understudy.planner.capacity import sure_counts
+
+    best = found.recommended
+    if best is None:
+        return None
+    solved = {} if best.solved is None else {found.unknown: best.solved}
+    known = replace(found.situation, **solved) if found.unknown != "alpha" else found.situation
+    within = int(best.width * int(known.rows))
+    return sure_counts(advice.budget, within) if within >= 1 else None
+
+
+def _filter(found: Plan, chosen: str | None, project: Path | None, key_delta: float) -> FilterAdvice | None:
     """Which privacy filter suits what is recommended; None without a delta, and where nothing is recommended."""
     situation, best = found.situation, found.recommended
     name = chosen or (None if best is None else best.mechanism)
     if name is None or situation.promise == "validity" or not situation.delta or not situation.epsilon:
         return None
+    from understudy.declaration.file import located, read
     from understudy.planner.filters import advice_for
 
     solved = {} if best is None or best.solved is None else {found.unknown: best.solved}
     known = replace(situation, **solved) if found.unknown != "alpha" else situation
     normal = name == "gaussian" or name.endswith("residual")
     kind = "normal" if normal else "release" if name.startswith("release") else "pure"
-    return advice_for(kind, float(known.epsilon or 1), float(known.delta), int(known.queries or 1))
+    fixed = ""
+    if project is not None:
+        declared = read(located(project))
+        key_delta, fixed = float(declared.budget.key_delta), _fixed(declared, located(project))
+    amounts = float(known.epsilon or 1), float(known.delta), int(known.queries or 1)
+    return advice_for(kind, *amounts, key_delta=key_delta, fixed=fixed)
+
+
+def _fixed(declared: Declaration, file: Path) -> str:
+    """The filter of the project's ledger where something was charged to it; empty where nothing was."""
+    from understudy.ledger.declared import open_ledger
+
+    books = open_ledger(declared, base=file.parent, file=file)
+    try:
+        return books.budget.filter.name if books.is_begun else ""
+    finally:
+        books.close()
 
 
 def _as_release(project: Path, marginals: int, found: Plan, beta: float) -> list[MethodPlan]:

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 from understudy.cli.options import emit
 from understudy.cli.prices import percent
-from understudy.cli.terminal import say
+from understudy.cli.terminal import say, say_table
 from understudy.errors import ParameterError
 
 if TYPE_CHECKING:
+    from understudy.privacy.noise_name import Noise
     from understudy.privacy.relation import Neighbours
     from understudy.starting.purchase_plan import PurchasePlan
 
@@ -28,6 +29,7 @@ def show_purchases(
     beta: float,
     at_least: int,
     neighbours: Neighbours,
+    noise: Noise,
     as_json: bool,
     strangers: list[str],
 ) -> None:
@@ -40,6 +42,8 @@ def show_purchases(
         raise ParameterError(f"--{strangers[0]} does not go with --ask, --keys or --columns")
     if (epsilon is None) == (error is None):
         raise ParameterError("give --epsilon, to learn the error, or --error, to learn the epsilon")
+    if noise != "auto" and not questions:
+        raise ParameterError("--noise goes with --ask")
     found: list[PurchasePlan] = []
     if questions or keys:
         if project is None:
@@ -51,7 +55,15 @@ def show_purchases(
             if rows is None:
                 raise ParameterError("the error of an answer depends on the number of rows: give --rows")
             found.append(
-                plan_question(declared, question, rows=_whole(rows), epsilon=epsilon, error=error, beta=beta)
+                plan_question(
+                    declared,
+                    question,
+                    rows=_whole(rows),
+                    epsilon=epsilon,
+                    error=error,
+                    beta=beta,
+                    noise=noise,
+                )
             )
         if keys:
             own = delta or None
@@ -89,6 +101,7 @@ def _plain(one: PurchasePlan) -> dict[str, object]:
         "delta": float(one.delta),
         "share": one.share,
         "reached": one.reached,
+        **({"noise": one.noise, "like_it": one.like_it} if one.noise else {}),
         "errors": [{"what": each.what, "error": each.error, "unit": each.unit} for each in one.errors],
     }
 
@@ -106,5 +119,48 @@ def _show(one: PurchasePlan, *, wanted: float | None) -> None:
     price = f"{percent(one.share)} of the budget ({one.cost.currency} {one.cost.amount:.4g}{own})"
     if not one.reached:
         say(f"  epsilon {one.epsilon:g}, the most there is, does not reach {wanted:g}: it takes {price}")
+    elif one.noise == "bounded":
+        say(f"  for sure, with bounded noise: {price}")
     else:
         say(f"  for epsilon {one.epsilon:g}: {price}")
+    if one.like_it is not None:
+        say(f"  the whole budget pays for {one.like_it:,} like it, one by one")
+
+
+def show_capacity(
+    project: Path | None,
+    *,
+    epsilon: float | None,
+    delta: float,
+    key_delta: float,
+    error: float,
+    beta: float,
+    as_json: bool,
+) -> None:
+    """How many counts within an error each filter pays for, under a budget or a declared one."""
+    from understudy.planner.capacity import count_capacity
+
+    if project is not None:
+        if epsilon is not None or delta or key_delta:
+            raise ParameterError(
+                "a declaration gives the budget: leave --epsilon, --delta and --key-delta out"
+            )
+        from understudy.declaration.file import located, read
+
+        budget = read(located(project)).budget
+        epsilon, delta, key_delta = float(budget.epsilon), float(budget.delta), float(budget.key_delta)
+    if epsilon is None:
+        raise ParameterError(
+            "give --epsilon and --delta, or --project, to learn how many counts they pay for"
+        )
+    if not delta:
+        raise ParameterError("filters keep a budget with a delta: give --delta, such as 1e-6")
+    found = count_capacity(epsilon, delta, error, beta=beta, key_delta=key_delta)
+    if as_json:
+        emit(found.as_dict())
+        return
+    say(
+        f"counts within {found.error:,} people that epsilon {epsilon:g}, delta {delta:g} pays for, by filter:"
+    )
+    say_table(list(found.lines()), left={0})
+    say(found.verdict())

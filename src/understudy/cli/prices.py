@@ -37,6 +37,17 @@ ROUNDING = 1e-6
 """Part of a price by which a charge may differ from it for the rounding of its parts to whole units."""
 
 
+def noise_told(noise: str | None) -> str:
+    """Which noise a question would get, behind its error; nothing where nobody says.
+
+    >>> noise_told("bounded"), noise_told("gaussian")
+    (' for sure (bounded noise)', ' (gaussian noise)')
+    """
+    if noise is None:
+        return ""
+    return f" for sure ({noise} noise)" if noise == "bounded" else f" ({noise} noise)"
+
+
 def percent(share: float) -> str:
     """A part of the whole for people.
 

@@ -36,11 +36,11 @@ def open_named(
     from understudy.sessions.session import session
 
     given = [f"--{key}" for key in ("epsilon", "rho", "error") if price.get(key) is not None]
-    given += ["--noise"] if price.get("noise") != "auto" else []
     given += ["--request"] if request else []
     if given:
         raise ParameterError(f"a session finds its own prices and requests: leave out {' and '.join(given)}")
-    terms = {"alpha": alpha, "beta": beta, "queries": queries}
+    noise = None if price["noise"] == "auto" else price["noise"]  # one that goes on keeps its own
+    terms = {"alpha": alpha, "beta": beta, "queries": queries, "noise": noise}
     return session(project, **terms, name=name, analyst=analyst, lazily=True, max_cells=max_cells)
 
 

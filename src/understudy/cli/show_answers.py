@@ -61,14 +61,23 @@ def show(
         for number, inner in enumerate(answer.inner):
             say(f"  released_{number}: {inner.text}")
             say_table(_sql_rows(inner, everything), left=set(_sql_keys(inner)), heads=True, indent=4)
-        say(f"  what was released is within its bounds, all of it with probability {1 - answer.beta:g}")
+        say(f"  what was released is within its bounds, all of it {certainty_told(answer.beta)}")
         return
     within = "their bounds" if isinstance(answer, SqlAnswer) or answer.low is not None else "the error"
-    say(f"  all within {within} with probability {1 - answer.beta:g}; {price}")
+    say(f"  all within {within} {certainty_told(answer.beta)}; {price}")
     if isinstance(answer, SqlAnswer) and answer.order == "uncertified":
         say(f"  {UNCERTIFIED_ORDER}")
     if remark is not None:
         say(f"  {remark}")
+
+
+def certainty_told(beta: float) -> str:
+    """How sure errors are: with probability 1 - β; always, where bounded noise was added.
+
+    >>> certainty_told(0.05), certainty_told(0)
+    ('with probability 0.95', 'for sure (bounded noise)')
+    """
+    return f"with probability {1 - beta:g}" if beta else "for sure (bounded noise)"
 
 
 def _of_cut_bins(answer: Answer | SqlAnswer) -> Iterator[str]:

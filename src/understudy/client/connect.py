@@ -19,6 +19,7 @@ from understudy.client.transport import Transport
 from understudy.domain.attribute import close_to, listed
 from understudy.errors import DomainError, ParameterError
 from understudy.pages import notebook
+from understudy.privacy.noise_name import Noise
 
 TIMEOUT_SECONDS = 120.0
 """For one reply, if nothing is said: a look at a large table may take long."""
@@ -121,9 +122,9 @@ class Connection:
         """Answer a question such as ``count age < 30 by district``, or a SELECT statement.
 
         Without a price it is asked in the session of the table, free where it follows from what anybody bought;
-        `epsilon`, `rho` or `error` (in people) measures it by itself. A question that needs an approval is an
-        `ApprovalNeededError` whose `id` fetches the answer later, or is waited for: `wait` is a number of
-        seconds, or True. Everything else is as in `RemoteTable.ask`.
+        `epsilon`, `rho` or `error` (in people) measures it by itself, with `noise`. A question that
+        needs an approval is an `ApprovalNeededError` whose `id` fetches the answer later, or is waited for: `wait`
+        is a number of seconds, or True. Everything else is as in `RemoteTable.ask`.
         """
         return self.table(table).ask(question, **terms)
 
@@ -151,9 +152,10 @@ class Connection:
         epsilon: float | None = None,
         rho: float | None = None,
         error: float | None = None,
+        noise: Noise = "auto",
     ) -> ServerQuote:
         """The most that a question would cost now, its error, and whether it needs an approval. Costs nothing."""
-        return self.table(table).quote(question, epsilon=epsilon, rho=rho, error=error)
+        return self.table(table).quote(question, epsilon=epsilon, rho=rho, error=error, noise=noise)
 
     def session(self, *, table: str | None = None, own: bool = False) -> RemoteSession:
         """The session in which questions without a price are asked; with `own`, one of your own is opened.

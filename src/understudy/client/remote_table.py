@@ -29,11 +29,21 @@ from understudy.errors import (
 )
 from understudy.ledger.interface import fresh_request
 from understudy.pages import notebook
+from understudy.privacy.noise_name import Noise
 
 FIRST_LOOK, LONGEST_LOOK = 0.5, 10.0
 """Seconds between two looks at whether a question was approved: at first, and at most."""
 
 Told = Answer | SqlAnswer
+
+
+def _price(
+    epsilon: float | None, rho: float | None, error: float | None, noise: Noise
+) -> dict[str, float | str]:
+    """The price of a question and its noise, as far as they are given, as the server takes them."""
+    given = {"epsilon": epsilon, "rho": rho, "error": error}
+    price: dict[str, float | str] = {name: float(value) for name, value in given.items() if value is not None}
+    return price if noise == "auto" else {**price, "noise": noise}
 
 
 class AskTerms(TypedDict, total=False):
@@ -42,6 +52,7 @@ class AskTerms(TypedDict, total=False):
     epsilon: float | None
     rho: float | None
     error: float | None
+    noise: Noise
     uncertified: bool
     why: str
     request: str | None
@@ -72,6 +83,7 @@ class RemoteTable:
         epsilon: float | None = None,
         rho: float | None = None,
         error: float | None = None,
+        noise: Noise = "auto",
         uncertified: bool = True,
         why: str = "",
         request: str | None = None,
@@ -79,8 +91,9 @@ class RemoteTable:
     ) -> Told:
         """Answer a question such as ``count age < 30 by district``, or a SELECT statement.
 
-        At most one of `epsilon`, `rho` and `error` (in people) gives the question a price of its own. Where the
-        budget cannot pay, the session answers with what nobody vouches for, unless `uncertified` is False.
+        At most one of `epsilon`, `rho` and `error` (in people) gives the question a price of its own; `noise` is
+        then the noise that it gets, the best one unless it is named (`bounded`: a certain error). Where the budget
+        cannot pay, the session answers with what nobody vouches for, unless `uncertified` is False.
         `why` is what a custodian reads where the question needs an approval; `wait` says how many seconds to
         wait for that, or, as True, to wait until somebody has decided. The question has a fresh request id
         unless `request` names one; under the same id it gets the same answer, and is paid once.
@@ -94,9 +107,8 @@ class RemoteTable:
             raise QueryError(
                 "a question to a server is text", remedy="write it as `count age < 30 by sex`, or as SQL"
             )
-        price = {"epsilon": epsilon, "rho": rho, "error": error}
         body: dict[str, Any] = {"question": question, "request": request or fresh_request()}
-        body |= {name: float(value) for name, value in price.items() if value is not None}
+        body |= _price(epsilon, rho, error, noise)
         body |= {} if uncertified else {"uncertified": False}
         body |= {"why": why} if why else {}
         status, document = self._transport.post(
@@ -124,14 +136,14 @@ class RemoteTable:
         epsilon: float | None = None,
         rho: float | None = None,
         error: float | None = None,
+        noise: Noise = "auto",
     ) -> ServerQuote:
         """The most that a question would cost at this moment, its error, and whether it needs an approval.
 
         Costs nothing, and the server looks at nothing. Raises what `ask` would, except that what cannot be paid
         is told by `is_payable`.
         """
-        price = {"epsilon": epsilon, "rho": rho, "error": error}
-        body = {"question": question} | {name: float(v) for name, v in price.items() if v is not None}
+        body = {"question": question, **_price(epsilon, rho, error, noise)}
         return ServerQuote.from_plain(self._transport.post("tables", self.name, "price", body=body)[1])
 
     def quote_all(
@@ -141,13 +153,13 @@ class RemoteTable:
         epsilon: float | None = None,
         rho: float | None = None,
         error: float | None = None,
+        noise: Noise = "auto",
     ) -> list[ServerQuote]:
         """The price of each question by itself, in their order, in as few requests as it takes. Costs nothing.
 
         Raises the refusal of the first question that would be refused.
         """
-        price = {"epsilon": epsilon, "rho": rho, "error": error}
-        terms = {name: float(v) for name, v in price.items() if v is not None}
+        terms = _price(epsilon, rho, error, noise)
         quotes: list[ServerQuote] = []
         for part in batches(questions):
             body = {"questions": list(part), **terms}
@@ -174,7 +186,8 @@ class RemoteTable:
         the session, and paid once under `request`, which here names the whole list. Else as `ask`.
         """
         listed = list(questions)
-        self.quote_all(listed, **{name: terms.get(name) for name in ("epsilon", "rho", "error")})
+        price = {name: terms.get(name) for name in ("epsilon", "rho", "error")}
+        self.quote_all(listed, **price, noise=terms.get("noise", "auto"))
         name = terms.pop("request", None)
 
         def ask(place: int) -> Told:

@@ -21,10 +21,11 @@ class ServerQuote:
     cost            the most that the ledger would charge at this moment
     share           the part of the whole budget that this is
     error           the half-width, in people, of the counts that would be measured or that the session promises
-    beta            the probability with which some part of the answer is outside its bounds
+    beta            the probability with which some part of the answer is outside its bounds: 0 with bounded noise
     is_payable      whether what is left to you pays for it
     more_like_this  how many such questions that would pay for; None where the question is free
     needs_approval  whether a custodian would have to approve it first
+    noise           of a question with a price of its own, which noise it would get
     forecast        of a question with a price of its own, the error of each column in the column's own unit
     """
 
@@ -37,6 +38,7 @@ class ServerQuote:
     more_like_this: int | None
     needs_approval: bool
     forecast: tuple[ColumnForecast, ...] = ()
+    noise: str | None = None
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> ServerQuote:
@@ -55,6 +57,7 @@ class ServerQuote:
                 ColumnForecast(told["column"], told["unit"], told["error"])
                 for told in plain.get("forecast", ())
             ),
+            noise=plain.get("noise"),
         )
 
     @property

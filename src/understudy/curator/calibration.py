@@ -100,7 +100,7 @@ def _cell_noise(marginal: Marginal, mechanism: Mechanism, resolution: int, beta:
         case GaussianMechanism():
             moved, variance, step = mechanism.l2_squared, mechanism.variance, 1.0
         case RoundedNormalMechanism():
-            moved, variance, step = mechanism.l2_squared, mechanism.normal_variance, 0.5
+            moved, variance, step = mechanism.l2_squared, mechanism.parameter, 0.5
         case _:
             return None
     if moved == 0:
@@ -238,13 +238,7 @@ class Calibration:
         the larger of both parts. Raises RefusedError where the budget is not kept at one Rényi order, or sets
         nothing aside, and where noise of that reach or at that price has no price.
         """
-        kept, delta = self.budget.filter, self.budget.key_delta
-        if not isinstance(kept, RenyiFilter) or not delta:
-            raise RefusedError(
-                "bounded noise needs a budget that is kept at one Rényi order, with a part of delta set aside",
-                remedy="declare such a budget before the first question is paid for, for example "
-                "`budget: {epsilon: 1, delta: 1e-6, key_delta: 1e-7, filter: renyi}`, or ask for other noise",
-            )
+        kept, delta = self.check_certain(), self.budget.key_delta
         divergence = kept.order * Fraction(self.budget.cap.units, UNITS)
         if moved.l1 == 0:  # no noise, whatever its reach would be
             return BoundedMechanism(reach=1, l1=0, largest=1, set_aside=1, order=kept.order)
@@ -255,6 +249,17 @@ class Calibration:
             )
         share = min(kept.order * price.amount / divergence, Fraction(1))
         return BoundedMechanism.for_price(divergence * share, moved, order=kept.order, delta=delta * share)
+
+    def check_certain(self) -> RenyiFilter:
+        """The filter by which bounded noise has a price here; RefusedError where it has none."""
+        kept = self.budget.filter
+        if isinstance(kept, RenyiFilter) and self.budget.key_delta:
+            return kept
+        raise RefusedError(
+            "bounded noise needs a budget that is kept at one Rényi order, with a part of delta set aside",
+            remedy="declare such a budget before the first question is paid for, for example "
+            "`budget: {epsilon: 1, delta: 1e-6, key_delta: 1e-7, filter: renyi}`, or ask for other noise",
+        )
 
     def _certain_moves(self, marginals: Sequence[Marginal]) -> Sensitivity:
         """How far neighbours move counts that get bounded noise; RefusedError for what is no count of people."""

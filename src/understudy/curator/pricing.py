@@ -9,10 +9,19 @@ means depends on the budget:
                ρ = 0.00018 of it. A release's epsilon means the same.
 
 Of Laplace and Gaussian noise the one is added that leaves the smaller error at the price, or costs less at the
-error. Bounded noise, of which every error is certain, is added where it is asked for: a budget that is kept at
-one Rényi order pays for it, from its ρ and from the δ that it sets aside. At that order alone its price is known,
-which suits the whole budget and no small part of it: so it is asked for by an error or a rho, not by an epsilon.
-All of this depends on public values alone: the budget, the declared domain, the question.
+error. Bounded noise, of which every error is certain, is compared with the better of the two at the same promise
+where a budget pays for it: one that is kept at one Rényi order, from its ρ and from the δ that it sets aside. At
+that order alone its price is known, which suits the whole budget and no small part of it: so it is bought by an
+error or a rho, not by an epsilon. Under a pure ε, `zcdp` and `gdp` it has no price, and nothing is compared.
+All of this depends on public values alone: the budget and what was spent of it, the declared domain, the question.
+
+**Bounded noise is never dearer than what it replaces** (`QuestionPricing.certain`), of one question and of all
+questions together. Both noises are on the same counts, and so have the same region in the ledger's joint account.
+What a located event adds there to each cell is in proportion to its own price, and the joint price is a maximum of
+sums over cells (`privacy.joint`): where every event is replaced by one of the same region and a smaller price, no
+sum grows, and neither does their maximum. So prices of events alone are compared. What a ledger would charge at
+the moment is not: of two events that happen to be charged the same now, or nothing, the dearer one can make a
+later question dearer. Its part of δ is at most the part of ρ that it takes, which is less than the other's.
 """
 
 from __future__ import annotations
@@ -21,13 +30,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import floor
-from typing import Literal
 
 from understudy.curator.calibration import Calibration, PreparedMeasurement
 from understudy.errors import ParameterError, RefusedError
 from understudy.ledger.interface import Ledger
-from understudy.privacy.cost import UNITS
-from understudy.privacy.event import Pure, unversioned
+from understudy.privacy.budget import Budget
+from understudy.privacy.cost import DELTA_UNITS, UNITS, delta_units
+from understudy.privacy.event import Event, Pure, unversioned
+from understudy.privacy.filter import RenyiFilter
+from understudy.privacy.noise_name import Noise, check_noise_name
 from understudy.privacy.price import Currency, Price
 from understudy.query.disjoint import disjoint_stacks
 from understudy.query.marginal import Marginal
@@ -37,11 +48,11 @@ from understudy.rational import Number, probability
 DEFAULT_SHARE = Fraction(1, 100)
 """Part of the whole budget that a question costs when nothing is said about its price or error."""
 
-Noise = Literal["auto", "laplace", "gaussian", "bounded"]
-"""Which noise a question gets: the better one of Laplace and Gaussian noise, or one by name."""
-
 CURRENCY: dict[str, Currency] = {"laplace": "epsilon", "gaussian": "rho", "bounded": "rho"}
 """What each noise is paid in by itself."""
+
+SPARE = 64
+"""Bounded noise is chosen while δ is left for so many like it: several may be charged at the same time."""
 
 BESIDE_MOMENTS = Fraction(4, 7)
 """What a count is paid beside a moment that is paid 1.
@@ -80,6 +91,39 @@ def _apart(marginals: Sequence[Marginal], stacks: Sequence[tuple[int, ...]]) -> 
     return found
 
 
+def has_delta_for(ledger: Ledger, event: Event, *, times: int = 1) -> bool:
+    """Whether what is left of a ledger's δ for events pays for an event so many times."""
+    units = times * delta_units(event)
+    return not units or units <= ledger.budget.delta_cap - ledger.delta_spent * DELTA_UNITS
+
+
+def pays_for_bounded(budget: Budget) -> bool:
+    """Whether a budget has a price for bounded noise: kept at one Rényi order, with a part of δ set aside."""
+    return isinstance(budget.filter, RenyiFilter) and budget.key_delta > 0
+
+
+def check_noise(calibration: Calibration, noise: str) -> None:
+    """Refuse noise by name that a budget has no price for, with a `RefusedError` that says what to do."""
+    budget = calibration.budget
+    if noise == "bounded":
+        calibration.check_certain()
+    elif noise == "gaussian" and budget.is_pure:
+        raise no_pure_epsilon(noise)
+    elif noise == "laplace" and not budget.is_pure:
+        raise RefusedError(
+            "a session adds Laplace noise under a budget of pure epsilon alone",
+            remedy="leave `noise` out, or name `gaussian`",
+        )
+
+
+def no_pure_epsilon(noise: str) -> RefusedError:
+    """The refusal of noise that a budget of pure ε does not pay for."""
+    return RefusedError(
+        f"{noise.capitalize()} noise gives no pure epsilon",
+        remedy="declare a budget with a delta, or ask for Laplace noise",
+    )
+
+
 @dataclass(frozen=True)
 class QuestionPrice:
     """What one question may cost: an `epsilon`, a `rho`, an `error` in people, or nothing of these.
@@ -99,8 +143,7 @@ class QuestionPrice:
         named = [key for key, value in given.items() if value is not None]
         if len(named) > 1:
             raise ParameterError(f"give one of epsilon, rho and error, not {' and '.join(named)}")
-        if self.noise not in ("auto", *CURRENCY):
-            raise ParameterError(f"noise is auto, laplace, gaussian or bounded, not {self.noise!r}")
+        check_noise_name(self.noise)
         if self.noise == "bounded" and self.epsilon is not None:
             raise ParameterError(
                 "bounded noise has a price at one Rényi order, and no epsilon of its own",
@@ -140,14 +183,53 @@ class QuestionPricing:
             return min(found, key=lambda one: budget.price(one.event).units) if len(found) > 1 else found[0]
         return min(found, key=lambda one: max(one.errors, default=0.0))
 
+    def certain(
+        self,
+        marginals: Sequence[Marginal],
+        asked: QuestionPrice,
+        usual: PreparedMeasurement,
+        *,
+        rounded: bool = False,
+    ) -> PreparedMeasurement | None:
+        """The same question with bounded noise, where that is better than `usual`, its best other noise.
+
+        At a given error it is better where it costs less; at a given price, or the usual part of the budget, where
+        its error is smaller. Its error is certain, and that of `usual` is not. None where it is not better, where
+        the budget has no price for it or too little of δ left, where the question needs more than counts of
+        people, and where its noise or an epsilon was asked for by name.
+        """
+        ledger = self.ledger
+        if asked.noise != "auto" or asked.epsilon is not None or not pays_for_bounded(ledger.budget):
+            return None
+        try:
+            found = self._measured(marginals, asked, "bounded", rounded=rounded)
+        except (ParameterError, RefusedError):
+            return None
+        if not has_delta_for(ledger, found.event, times=SPARE):
+            return None
+        if asked.error is None:
+            is_better = max(found.errors, default=0.0) < max(usual.errors, default=0.0)
+        else:
+            is_better = self._part_of_budget(found) < self._part_of_budget(usual)
+        return found if is_better else None
+
+    def _part_of_budget(self, measured: PreparedMeasurement) -> Fraction:
+        """The larger of the parts that a measurement takes of the budget's ρ and of its δ for events."""
+        budget, event = self.ledger.budget, measured.event
+        of_rho = Fraction(budget.price(event).units, max(budget.cap.units, 1))
+        return max(of_rho, Fraction(delta_units(event), max(budget.delta_cap, 1)))
+
     def repeated(
         self, prepared: PreparedMeasurement, asked: QuestionPrice, request: str, *, rounded: bool = False
     ) -> PreparedMeasurement:
-        """The measurement that the request was charged for, if it was charged by the rule of version 0.1.
+        """The measurement that the request was charged for: with other noise, or by the rule of version 0.1.
 
-        There an epsilon was one of pure privacy, and bought Laplace noise, under every budget; anything else
-        bought Gaussian noise where the budget has a δ. Every marginal had a price of its own, also those that are
-        about different rows. What was charged so is found again, and not priced anew.
+        Whether bounded noise is better depends on how much of δ is left, so that the choice for the same words can
+        be another one later: what was charged first is found again.
+
+        In version 0.1 an epsilon was one of pure privacy, and bought Laplace noise, under every budget; anything
+        else bought Gaussian noise where the budget has a δ. Every marginal had a price of its own, also those that
+        are about different rows. What was charged so is found again, and not priced anew.
         """
         known = self.ledger.find(request)
         if known is None or unversioned(known.event) == prepared.charged:
@@ -155,10 +237,13 @@ class QuestionPricing:
         pure = asked.epsilon is not None or self.ledger.budget.is_pure
         former: Noise = "laplace" if pure else "gaussian"
         terms = replace(asked, noise=former) if asked.noise == "auto" else asked
-        for tried, noise in ((terms, terms.noise), *((asked, noise) for noise in self._noises(asked))):
+        noises = [(asked, noise) for noise in self._noises(asked)]
+        sure = [(asked, "bounded")] if asked.noise == "auto" and asked.epsilon is None else []
+        now = [(*one, True) for one in (*noises, *sure)]
+        for tried, noise, stacked in (*now, (terms, terms.noise, False), *((*one, False) for one in noises)):
             try:
-                before = self._measured(prepared.marginals, tried, noise, rounded=rounded, stacked=False)
-            except ParameterError:
+                before = self._measured(prepared.marginals, tried, noise, rounded=rounded, stacked=stacked)
+            except (ParameterError, RefusedError):
                 continue
             if unversioned(known.event) == before.charged:
                 return before
@@ -295,10 +380,7 @@ class QuestionPricing:
         else:
             price = budget.whole * DEFAULT_SHARE
         if noise != "laplace" and price.currency == "epsilon":
-            raise RefusedError(
-                f"{noise.capitalize()} noise gives no pure epsilon",
-                remedy="declare a budget with a delta, or ask for Laplace noise",
-            )
+            raise no_pure_epsilon(noise)
         if noise == "laplace" and price.currency == "rho":
             return Price("epsilon", budget.epsilon_within(price, _PURE))
         return price

@@ -53,6 +53,12 @@ The words end at the first arrow (`question_text` writes none into them), so tha
 the name of a value, makes no measurement of another look.
 """
 
+OTHER = {
+    "GaussianNoise": "too little noise",
+    "BoundedNoise": "bounded noise, which the theorem is not worked out for; `noise: gaussian` keeps to it",
+}
+"""Noises on sums over rows that the theorem does not cover, in words."""
+
 _EDITION = re.compile(r" @([0-9a-f]+)$")
 
 
@@ -159,7 +165,7 @@ class RowSumReader:
             price = _price(part, self._relation)
             if price is None:
                 kind = type(_noise(part)).__name__
-                other = "too little noise" if kind == "GaussianNoise" else f"an event of the kind {kind}"
+                other = OTHER.get(kind, f"an event of the kind {kind}")
                 return replace(known, other=other)
             units += ceil(price * UNITS)
         if not self._is_about_these_rows(entry.question, parts):

@@ -137,7 +137,7 @@ def _of_filter(budget: Budget, spent: int) -> dict[str, tuple[str, str]]:
     epsilon, delta = budget.spent_epsilon(type(budget.cap)(spent)), float(budget.conversion_delta)
     told = f"epsilon {epsilon:.4g}, delta {delta:.3g}"
     return {
-        "spent, converted": (told, "of all charges together"),
+        "spent, converted": (told, budget.floor_told() or "of all charges together"),
         "filter": (budget.filter.name, budget.filter.described()),
     }
 

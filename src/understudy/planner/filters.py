@@ -14,6 +14,7 @@ from math import sqrt
 from typing import Any, Literal
 
 from understudy.errors import RefusedError
+from understudy.planner.capacity import declared_budget
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import UNITS
 from understudy.privacy.event import Event, RandomizedReport, RoundedNormal, Selection
@@ -44,28 +45,36 @@ PICKED = Fraction(16, 100)
 class FilterAdvice:
     """Which filter suits a budget for events that would take all of it under zCDP.
 
-    `filter`  the one that takes least; `zcdp` where none takes clearly less `asked`   the events in words
-    `shares`  by filter, the part of its own cap that the events take; 1 for zcdp, and None where it has no
-    price for
-              one of them
+    `budget`  the budget as it would be declared, kept by zCDP
+    `filter`  the one that takes least; `zcdp` where none takes clearly less
+    `asked`   the events in words
+    `shares`  by filter, the part of its own cap that the events take; 1 for zcdp, and None where it has no price
+              for one of them
+    `fixed`   the filter of a ledger that was charged already, which no declaration changes; empty where there is
+              none
     """
 
     budget: Budget
     filter: FilterName
     asked: str
     shares: dict[str, float | None]
+    fixed: str = ""
 
     @property
     def declared(self) -> str:
         """The line of the declaration."""
-        kept = "" if self.filter == "zcdp" else f", filter: {self.filter}"
-        return (
-            f"budget: {{epsilon: {float(self.budget.epsilon):g}, delta: {float(self.budget.delta):g}{kept}}}"
-        )
+        told = self.budget
+        kept = Budget.of(told.epsilon, told.delta, key_delta=told.key_delta, filter=self.filter)
+        return declared_budget(kept)
 
     def line(self) -> str:
         """The advice in words."""
         best = self.shares[self.filter]
+        if self.fixed:
+            told = f"filter: {self.fixed}, which the first charge to the ledger has fixed"
+            if self.fixed == self.filter or best is None:
+                return told
+            return f"{told}; for {self.asked} a new ledger would do better with {self.filter}"
         if self.filter == "zcdp" or best is None:
             return f"filter: zcdp, the usual one, for {self.asked}; no other takes less for them"
         others = ", ".join(
@@ -85,14 +94,25 @@ class FilterAdvice:
             "asked": self.asked,
             "shares": self.shares,
             "declare": self.declared,
+            **({"fixed": self.fixed} if self.fixed else {}),
         }
 
 
 def filter_advice(
-    epsilon: Number, delta: Number, events: Sequence[tuple[Event, int]], asked: str
+    epsilon: Number,
+    delta: Number,
+    events: Sequence[tuple[Event, int]],
+    asked: str,
+    *,
+    key_delta: Number = 0,
+    fixed: str = "",
 ) -> FilterAdvice:
-    """The filter that takes the smallest part of a budget (ε, δ) for events, each so many times. δ is not 0."""
-    budgets = {name: Budget.of(epsilon, delta, filter=name) for name in FILTERS}
+    """The filter that takes the smallest part of a budget (ε, δ) for events, each so many times. δ is not 0.
+
+    `key_delta` is the part of δ that is set aside for keys and bounded noise, and `fixed` the filter of a ledger
+    that was charged already.
+    """
+    budgets = {name: Budget.of(epsilon, delta, key_delta=key_delta, filter=name) for name in FILTERS}
     shares: dict[str, float | None] = {}
     for name, budget in budgets.items():
         try:
@@ -106,12 +126,17 @@ def filter_advice(
     least: FilterName = min(known, key=lambda name: priced[name]) if known else "zcdp"
     usual, best = shares["zcdp"], shares[least]
     clear = best is not None and (usual is None or best < CLEAR * usual)
-    return FilterAdvice(budgets["zcdp"], least if clear else "zcdp", asked, shares)
+    return FilterAdvice(budgets["zcdp"], least if clear else "zcdp", asked, shares, fixed)
 
 
-def advice_for(kind: Kind, epsilon: Number, delta: Number, queries: int) -> FilterAdvice:
-    """The advice for so many events of a kind that would together take all of the budget under zCDP."""
-    whole = Fraction(Budget.of(epsilon, delta).cap.units, UNITS)
+def advice_for(
+    kind: Kind, epsilon: Number, delta: Number, queries: int, *, key_delta: Number = 0, fixed: str = ""
+) -> FilterAdvice:
+    """The advice for so many events of a kind that would together take all of the budget under zCDP.
+
+    `key_delta` and `fixed` are those of `filter_advice`.
+    """
+    whole = Fraction(Budget.of(epsilon, delta, key_delta=key_delta).cap.units, UNITS)
     times = max(int(queries), 1)
     events: list[tuple[Event, int]] = []
     if kind == "pure":
@@ -125,4 +150,5 @@ def advice_for(kind: Kind, epsilon: Number, delta: Number, queries: int) -> Filt
             picked = Fraction(sqrt(8 * whole * share / PICKS)).limit_denominator(10**15)
             events.append((Selection(epsilon=picked), PICKS))
     many = "" if kind == "release" else f"{times:,} "
-    return filter_advice(epsilon, delta, events, f"{many}{WORDS[kind]}")
+    words = f"{many}{WORDS[kind]}"
+    return filter_advice(epsilon, delta, events, words, key_delta=key_delta, fixed=fixed)

@@ -195,6 +195,17 @@ class Budget:
         spent = Fraction(cost.units, UNITS)
         return min(self.filter.epsilon(spent, self.conversion_delta), float(self.epsilon))
 
+    def floor_told(self) -> str:
+        """Why the ε of what was spent starts high, in words; empty where it starts at 0.
+
+        The part of the budget that was spent tells more: it grows with every charge by what the charge takes.
+        """
+        least = 0.0 if self.is_pure else self.filter.floor(self.conversion_delta)
+        if not least:
+            return ""
+        why = "one Rényi order" if self.filter.name == "renyi" else "the reserve"
+        return f"by {why} even the first charge comes to epsilon {least:.3g}: go by the part that is spent"
+
     def epsilon_within(self, price: Price, unit: Pure) -> Fraction:
         """The largest ε of an event of the kind of `unit`, which has ε = 1, that costs no more than a price here.
 

@@ -99,6 +99,10 @@ class ZcdpFilter:
         """The ε for which what was spent so far is (ε, δ)-DP."""
         return zcdp_epsilon(float(spent), float(delta))
 
+    def floor(self, delta: Fraction) -> float:
+        """The ε that the smallest charge comes to already, by this filter's own conversion; 0 for none."""
+        return 0.0
+
     def concentrated(self, cap: Fraction) -> Fraction | None:
         """The ρ for which everything that the cap admits is ρ-zCDP; None where there is none."""
         return cap
@@ -169,7 +173,11 @@ class RenyiFilter:
         return _most_epsilon(self, amount, unit)
 
     def epsilon(self, spent: Fraction, delta: Fraction) -> float:
-        return float(self.order * spent) + _overhead(float(self.order), float(delta)) if spent else 0.0
+        return float(self.order * spent) + self.floor(delta) if spent else 0.0
+
+    def floor(self, delta: Fraction) -> float:
+        """What is lost between D and ε at the one order, which suits the end of the budget and not its start."""
+        return _overhead(float(self.order), float(delta))
 
     def concentrated(self, cap: Fraction) -> Fraction | None:
         """None: one order says nothing about the others."""
@@ -247,6 +255,10 @@ class GdpFilter:
 
     def epsilon(self, spent: Fraction, delta: Fraction) -> float:
         return gdp_epsilon(2 * (spent + self.reserve), delta) if spent else 0.0
+
+    def floor(self, delta: Fraction) -> float:
+        """The ε of the reserve, which counts as spent with the first charge."""
+        return gdp_epsilon(2 * self.reserve, delta)
 
     def concentrated(self, cap: Fraction) -> Fraction | None:
         """The total: μ-GDP is no worse than normal noise, which is μ²/2-zCDP. [BunSteinke16, Proposition 1.6]"""

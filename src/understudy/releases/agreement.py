@@ -55,6 +55,10 @@ GROUPS, SMALL_GROUPS, LONG_GROUPS = 1024, 256, 96
 """In so many groups rows choose their moves; those of long tables in fewer, for their small targets and for the
 large ones. The rows of a group move at once, so that it must hold a small part of the rows of a cell."""
 
+AT_ONCE = 0.25
+"""Of the rows that would have to be moved, those that move at once, at most: where cells are nearly right, as
+those of long tables with few values are, more would leave them off to the other side."""
+
 FEW_MOVES = 0.01
 """Of the rows that were looked at: a sweep that moves fewer is the last."""
 
@@ -272,12 +276,13 @@ class RowAgreement:
         asked, holding = max(self.weights.size, 1), places.width.size / attributes
         looks = min(MORE_SWEEPS * count, max(SWEEPS * count, LITTLE_WORK // asked), max(work // asked, 1))
         part = min(1.0, tried / (looks * holding * (float(sizes.mean()) + 2)))
-        together, step = min(count // groups + 1, MOST_BLOCK), min(count, looks // 3 + 1)
-        block = min(max(count // 64, BLOCK, together), MOST_BLOCK)
+        most, step = min(count // groups + 1, MOST_BLOCK), min(count, looks // 3 + 1)
+        block = min(max(count // 64, BLOCK, most), MOST_BLOCK)
         while looks > 0:
             # A part of the looks at a time: how steep the losses are follows how far off the cells still are.
             order = rng.permutation(count)[: min(step, looks)]
             looks -= order.size
+            together = int(min(most, AT_ONCE * self.distance * count / part)) + 1
             moves = move_rows(
                 self.rows, sizes, order, block, together, part,
                 self.off, self.weights, self._steepness(), self.first, owner,

@@ -223,7 +223,7 @@ class Answering:
     def _prepared(self, opened: OpenTable, asked: AskedBy) -> PreparedQuestion[Told]:
         inquiry = asked.inquiry
         ((name, amount),) = inquiry.price.items()
-        return opened.prepared(inquiry.question, name, amount)
+        return opened.prepared(inquiry.question, name, amount, inquiry.noise)
 
     # ---- what is known of a request
 

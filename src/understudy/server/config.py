@@ -16,6 +16,7 @@ from understudy.declaration.file import read as read_declaration
 from understudy.declaration.node import Node, root_of, text_of
 from understudy.errors import DeclarationError
 from understudy.ledger.place import ledger_place
+from understudy.privacy.noise_name import NOISES
 from understudy.server.place import CONFIG, state_beside
 
 _EXAMPLE = "Write at least `tables: [town/understudy.yml]`; docs/server.md shows a whole file"
@@ -70,6 +71,7 @@ class SharedSession:
     alpha: Fraction = Fraction(1, 50)
     beta: Fraction = Fraction(1, 20)
     queries: int = 100_000
+    noise: str = "auto"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -303,12 +305,13 @@ def _behind(node: Node) -> tuple[Network, ...]:
 
 
 def _session(node: Node) -> SharedSession:
-    fields = node.mapping(("alpha", "beta", "queries"))
+    fields = node.mapping(("alpha", "beta", "queries", "noise"))
     default = SharedSession()
     return SharedSession(
         alpha=_part(fields["alpha"]) if "alpha" in fields else default.alpha,
         beta=_part(fields["beta"]) if "beta" in fields else default.beta,
         queries=_whole(fields["queries"], 1, 10**9) if "queries" in fields else default.queries,
+        noise=fields["noise"].choice(NOISES) if "noise" in fields else default.noise,
     )
 
 

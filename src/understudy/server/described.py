@@ -154,6 +154,7 @@ def session_as_plain(session: Session, *, is_shared: bool) -> dict[str, Any]:
         "alpha": float(session.terms.alpha),
         "beta": float(session.terms.beta),
         "queries": session.terms.queries,
+        "noise": session.terms.noise,
         "width": session.width,
         "purchases": session.purchases,
         "contradicted": session.contradicted,

@@ -95,6 +95,7 @@ class Gate:
             alpha=float(shared.alpha),
             beta=float(shared.beta),
             queries=shared.queries,
+            noise=shared.noise,
             own=config.own_sessions,
         )
         return cls(config, House(list(config.tables.values()), terms), store)

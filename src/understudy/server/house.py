@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from understudy.answer.answer import Answer
 from understudy.answer.sql_answer import SqlAnswer
@@ -51,17 +52,20 @@ class SessionTerms:
     alpha    the error of every count, as a part of all rows
     beta     the probability that some answer of the session is further off
     queries  how many questions are expected
+    noise    which noise counts get that are bought by themselves: `auto`, or one by name
     own      whether each analyst has a session of their own: then what one bought another pays for again
     """
 
     alpha: float
     beta: float
     queries: int
+    noise: str = "auto"
     own: bool = False
 
     def name(self, analyst: str) -> str:
         """The name of the session in the ledger. Other terms are another session."""
         said = f"server {self.alpha:g} {self.beta:g} {self.queries}"
+        said += "" if self.noise == "auto" else f" {self.noise}"
         return f"{said} of {analyst}" if self.own else said
 
 
@@ -75,11 +79,23 @@ class OpenTable:
         self._lock = threading.Lock()
         self._sessions: dict[str, Session] = {}
         self.users = 0
-        self.prepared = lru_cache(maxsize=MOST_PREPARED)(self._prepared)
-        """A question that was read and priced, by its words, the name of its price and the amount."""
+        self._known = lru_cache(maxsize=MOST_PREPARED)(self._prepared)
 
-    def _prepared(self, question: str, name: str, amount: float) -> PreparedQuestion[Answer | SqlAnswer]:
-        return self.project.prepare(question, **{name: amount})  # pyright: ignore[reportArgumentType]
+    def prepared(
+        self, question: str, name: str, amount: float, noise: str
+    ) -> PreparedQuestion[Answer | SqlAnswer]:
+        """A question that was read and priced, by its words, the name of its price, the amount and the noise.
+
+        It is priced anew where the noise that was best has more mass than is left by now.
+        """
+        found = self._known(question, name, amount, noise)
+        return found if found.is_within_delta else self._prepared(question, name, amount, noise)
+
+    def _prepared(
+        self, question: str, name: str, amount: float, noise: str
+    ) -> PreparedQuestion[Answer | SqlAnswer]:
+        terms: dict[str, Any] = {name: amount, "noise": noise}
+        return self.project.prepare(question, **terms)
 
     def session(self, analyst: str) -> Session:
         """The session in which an analyst asks: everybody's, or their own where the terms say so."""
@@ -110,6 +126,7 @@ class OpenTable:
                     alpha=terms.alpha,
                     beta=terms.beta,
                     queries=terms.queries,
+                    noise=terms.noise,
                     name=name if version == 1 else f"{name}, table {version}",
                     lazily=True,
                 )

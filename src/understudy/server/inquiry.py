@@ -7,12 +7,16 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
+from understudy.privacy.noise_name import LISTED, NOISES
 from understudy.server.problems import Problem
 
 MOST_CHARACTERS = 10_000
 MOST_WORDS = 2_000
 MOST_REASON = 1_000
 """Characters of what an analyst tells the custodian about a question."""
+
+AUTO = "auto"
+"""The noise of a question that names none: the best one for its price."""
 
 MOST_QUESTIONS = 50
 """Questions that are priced in one request."""
@@ -30,6 +34,7 @@ class Inquiry:
     epsilon      the price of a question that is measured by itself, outside the session; or
     rho          the same in rho; or
     error        the error, in people, that it must keep
+    noise        which noise a question gets that is measured by itself: `auto`, or one by name
     why          what the custodian is told, where the question needs an approval
     """
 
@@ -41,6 +46,7 @@ class Inquiry:
     epsilon: float | None = None
     rho: float | None = None
     error: float | None = None
+    noise: str = AUTO
     why: str = ""
 
     @property
@@ -56,8 +62,10 @@ class Inquiry:
 
     @property
     def terms(self) -> dict[str, Any]:
-        """What makes the same words another request: the price, or whether any answer is welcome."""
-        return self.price if self.is_direct else {"uncertified": self.uncertified}
+        """What makes the same words another request: the price and the noise, or whether any answer is welcome."""
+        if not self.is_direct:
+            return {"uncertified": self.uncertified}
+        return self.price if self.noise == AUTO else {**self.price, "noise": self.noise}
 
     def is_same(self, other: Inquiry) -> bool:
         """Whether two inquiries of one request id are the same request."""
@@ -84,11 +92,24 @@ class Inquiry:
                 "A question has one price: epsilon, rho or error.",
                 hint="Send one of them, or none to ask in the session.",
             )
+        self._check_noise()
         for name, value in self.price.items():
             if not isfinite(value) or value <= 0:
                 raise Problem(
                     422, "parameter", f"{name} must be a positive number.", hint="Send a larger one."
                 )
+
+    def _check_noise(self) -> None:
+        """Refuse a word that names no noise, and noise by name for a question to the session."""
+        if self.noise not in NOISES:
+            raise Problem(422, "parameter", f"noise is {LISTED}.", hint="Send one of them, or none.")
+        if self.noise != AUTO and not self.is_direct:
+            raise Problem(
+                422,
+                "parameter",
+                "noise is for a question with a price of its own; the session has noise of its own.",
+                hint="Send error or rho with it, or leave noise out.",
+            )
 
 
 def check_question(question: str) -> None:

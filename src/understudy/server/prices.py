@@ -23,11 +23,13 @@ def priced(opened: OpenTable, caller: Caller, inquiry: Inquiry, threshold: float
     try:
         inquiry.check()
         if inquiry.is_direct:
-            prepared = opened.project.prepare(inquiry.question, **inquiry.price)  # pyright: ignore[reportArgumentType]
+            terms: dict[str, Any] = {**inquiry.price, "noise": inquiry.noise}
+            prepared = opened.project.prepare(inquiry.question, **terms)
             price = prepared.due(analyst=caller.analyst).cost
             error, beta = prepared.quote.error, prepared.quote.beta
             forecast = [{"column": f.column, "unit": f.unit, "error": f.error} for f in prepared.forecast()]
             told["forecast"] = without_infinity(forecast)
+            told["noise"] = prepared.quote.noise
         else:
             session = opened.session(caller.analyst)
             price = session.price(inquiry.question, caller.analyst)

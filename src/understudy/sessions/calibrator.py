@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.curator.curator import Curator
+from understudy.curator.pricing import has_delta_for, pays_for_bounded
 from understudy.domain.bins import Bins
-from understudy.errors import ParameterError
+from understudy.errors import ParameterError, RefusedError
 from understudy.mechanism.additive import amount_for, noise_for
 from understudy.mechanism.matrix.one_marginal import Strategy
 from understudy.privacy.calibrate import cheapest
@@ -82,6 +83,22 @@ class Calibrator:
             return self.curator.calibration.price_of(marginal, error=self.width, beta=share)
         sensitivity = self.curator.calibration.sensitivity(marginal)
         return _price_within(self.currency, sensitivity, self.width, share, cells)
+
+    def price_of_certain(self, marginal: Marginal, *, spare: int = 1) -> Price | None:
+        """The smallest price in ρ at which all counts of a marginal are surely within the width (bounded noise).
+
+        It is the larger of the parts that the noise takes of the ledger's ρ and of its δ for events, as ρ. None
+        where there is no price for it, and where the δ that is left does not pay for it `spare` times.
+        """
+        curator, budget = self.curator, self.curator.ledger.budget
+        if not pays_for_bounded(budget):
+            return None
+        try:
+            price = curator.calibration.price_of(marginal, error=self.width, certain=True)
+            mechanism, _ = curator.calibration.mechanism(marginal, price, certain=True)
+        except (ParameterError, RefusedError):
+            return None
+        return price if has_delta_for(curator.ledger, mechanism.event, times=spare) else None
 
     @cached_property
     def single_count(self) -> Marginal:

@@ -1,5 +1,8 @@
 """The counts of one question, bought by themselves; and what is known of a question before anything is bought.
 
+Bounded noise takes the place of Gaussian noise where it costs less (`DirectPurchase.certain`): its error is
+certain, so that it takes no share of β.
+
 The noise of a question is drawn once and never drawn again, so that nobody learns more from asking twice, and
 the band that was fixed when it was bought stays valid. Counts that are bought in two looks are planned so
 from the start (`looks`).
@@ -16,11 +19,13 @@ import numpy as np
 from understudy.answer.answer import Answer
 from understudy.domain.domain import Clique
 from understudy.domain.refinement import RefinedDomain
+from understudy.mechanism.additive import Additive
 from understudy.privacy.event import Event
 from understudy.privacy.price import Price
 from understudy.query.box import Box, Cells, as_text, from_plain, from_text, plain
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
+from understudy.sessions.answer_memory import identity
 from understudy.sessions.calibrator import Calibrator
 from understudy.sessions.cut_knowledge import cut_intervals, enclosed
 from understudy.sessions.knowledge import (
@@ -36,6 +41,9 @@ from understudy.sessions.moment_bounds import moment_intervals
 from understudy.sessions.planned_sums import WEIGHT
 from understudy.sessions.purchase import PurchaseRequest, PurchaseResult
 from understudy.sessions.weighted_sums import weighted_intervals
+
+BOUNDED = "bounded"
+"""The word in a plan for bounded noise; a plan without one is of the usual noise."""
 
 LEAST_WIDTH = 64
 """In people: below this width the steps that a coupling adds to a band of several draws would cost too much."""
@@ -134,8 +142,10 @@ class DirectPurchase:
 
     Promise     Except with probability `share` every paid cell is within the width of its true count, and the sum
                 that is planned with the counts is within its band. The part `of_sum` of the share is the sum's
-                (`planned_sums`).
-    Why         The paid cells are those that were not known well enough when the price was found: fixed by what
+                (`planned_sums`). Where the purchase `is_certain`, all cells are within the width, always; the
+                share is 0, and the counts are no term of a sum, which needs normal noise.
+    Why         Bounded noise is never larger than its reach, which is the width at most. Of other noise, the paid
+                cells are those that were not known well enough when the price was found: fixed by what
                 was released before, and written into the ledger with the plan. Their noise is independent of that,
                 so that the union bound over them holds. All other cells keep what is known of them; the band says
                 nothing of their noise.
@@ -148,6 +158,7 @@ class DirectPurchase:
     share: float
     price: Price
     of_sum: float = 0.0
+    is_certain: bool = False
 
     @classmethod
     def of(
@@ -171,16 +182,31 @@ class DirectPurchase:
         return cls(marginal, paid, share, price, of_sum)
 
     @classmethod
+    def certain(cls, calibrator: Calibrator, marginal: Marginal, *, spare: int = 1) -> DirectPurchase | None:
+        """All counts of a question with bounded noise, surely within the width, at the smallest price for that.
+
+        None where the ledger has no price for such noise, or less of δ left than `spare` of them take, and where
+        the question needs more than counts of people.
+        """
+        price = calibrator.price_of_certain(marginal, spare=spare)
+        return (
+            None
+            if price is None
+            else cls(marginal, np.ones(marginal.shape, bool), 0.0, price, is_certain=True)
+        )
+
+    @classmethod
     def read(cls, calibrator: Calibrator, plan: Mapping[str, Any]) -> DirectPurchase:
         """The purchase of a plan in the ledger."""
         marginal = from_plain(calibrator.curator.domain, plan["question"])
-        paid = from_text(plan["paid"], marginal.shape)
-        return cls(marginal, paid, plan["share"], Price.from_plain(plan), of_sum_in(plan))
+        paid, certain = from_text(plan["paid"], marginal.shape), plan.get("noise") == BOUNDED
+        return cls(marginal, paid, plan["share"], Price.from_plain(plan), of_sum_in(plan), certain)
 
     def plain(self) -> dict[str, Any]:
-        """The plan: the question, the paid cells, the share of β and the price; and the part of a planned sum."""
+        """The plan: question, paid cells, share of β and price; the part of a planned sum, and bounded noise."""
         cells = {"question": plain(self.marginal), "paid": as_text(self.paid)}
-        return {**cells, "share": self.share, **plain_sum(self.of_sum), **self.price.as_plain()}
+        noise = {"noise": BOUNDED} if self.is_certain else {}
+        return {**cells, "share": self.share, **plain_sum(self.of_sum), **self.price.as_plain(), **noise}
 
     def band(self, calibrator: Calibrator) -> dict[str, Any]:
         """Nothing: the band is the session's width."""
@@ -188,20 +214,26 @@ class DirectPurchase:
 
     def event(self, calibrator: Calibrator) -> Event:
         """The noise on the counts, located at the cells that the question reads."""
-        mechanism, _ = calibrator.curator.calibration.mechanism(self.marginal, self.price)
-        return calibrator.curator.located([self.marginal], mechanism)
+        return calibrator.curator.located([self.marginal], self._mechanism(calibrator))
+
+    def _mechanism(self, calibrator: Calibrator) -> Additive:
+        made = calibrator.curator.calibration.mechanism(self.marginal, self.price, certain=self.is_certain)
+        return made[0]
 
     def make(self, calibrator: Calibrator, knowledge: Knowledge, request: PurchaseRequest) -> PurchaseResult:
         """Charge, look, add the band to the knowledge, and answer the question.
 
         There is no answer where cells that were known at the time of the plan are not known here.
         """
-        begin_sum(calibrator, knowledge, self.marginal, self.of_sum)
-        measured = request.measure(calibrator.curator, self.marginal, self.price)
+        if not self.is_certain:
+            begin_sum(calibrator, knowledge, self.marginal, self.of_sum)
+        measured = request.measure(calibrator.curator, self.marginal, self.price, certain=self.is_certain)
         table = narrowed(knowledge, self.marginal, self.paid, measured.noisy, calibrator.width)
-        variance = float(calibrator.curator.calibration.mechanism(self.marginal, self.price)[0].variance)
-        finish_sum(knowledge, self.marginal, measured.noisy, variance)
+        variance = float(self._mechanism(calibrator).variance)
+        if not self.is_certain:
+            finish_sum(knowledge, self.marginal, measured.noisy, variance)
         learn(knowledge, self.marginal, table, measured.noisy, variance)
+        knowledge.first_looks.pop(identity(self.marginal), None)
         if bool((table.high - table.low > 2 * calibrator.width + TOUCHING).any()):
             return PurchaseResult(measured.cost)
         value, error = nearest(table, measured.noisy, calibrator.width)

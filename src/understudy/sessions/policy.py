@@ -2,7 +2,8 @@
 
 β is divided beforehand: fixed parts for the number of rows and for histograms, the rest for classes and for the
 counts of single questions. Every purchase takes a part of what is left of its own, so that the shares of all
-purchases add up to at most β, however many there are. [union bound over purchases, in `session`]
+purchases add up to at most β, however many there are. [union bound over purchases, in `session`] Counts with
+bounded noise cannot fail: they take nothing of β, and what they would have taken stays for what can.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from functools import cached_property, singledispatchmethod
 from math import inf, nextafter
 from typing import Any, Self
 
+from understudy.curator.pricing import SPARE
 from understudy.domain.refinement import RefinedDomain
 from understudy.errors import InsufficientBudgetError, QueryError
 from understudy.privacy.cost import Cost
@@ -25,7 +27,7 @@ from understudy.sessions.allowance import Allowance
 from understudy.sessions.beta_spending import least_share, part_of_left
 from understudy.sessions.calibrator import Calibrator, coarse, rounded
 from understudy.sessions.completing import CompletingPurchase
-from understudy.sessions.direct import DirectPurchase, can_plan_sum, running_sums
+from understudy.sessions.direct import BOUNDED, DirectPurchase, can_plan_sum, running_sums
 from understudy.sessions.families import Kind
 from understudy.sessions.histogram import MOST, HistogramPurchase, RowCountPurchase
 from understudy.sessions.knowledge import TOUCHING, Knowledge, boxes_of
@@ -139,8 +141,9 @@ class PurchasePolicy:
 
     @note.register
     def _(self, purchase: DirectPurchase) -> None:
-        self._counts_bought += 1
-        self._take(purchase.share)
+        if not purchase.is_certain:
+            self._counts_bought += 1
+            self._take(purchase.share)
 
     @note.register
     def _(self, purchase: LookPurchase) -> None:
@@ -358,7 +361,47 @@ class PurchasePolicy:
         return replace(offer, asked_for=True)
 
     def direct(self, knowledge: Knowledge, marginal: Marginal, *, asked: int) -> DirectPurchase:
-        """The counts of a question bought by themselves, with a part of what is left of β (`beta_spending`).
+        """The counts of a question bought by themselves: with bounded noise, where that costs less, or the usual.
+
+        Both keep the session's width, and have the same region in the ledger's joint account, so that the smaller
+        price is never dearer, now or later (`curator.pricing`). Raises as `_offers` does.
+        """
+        usual, certain = self._offers(knowledge, marginal, asked=asked)
+        return cheaper(usual, certain)
+
+    def _offers(
+        self, knowledge: Knowledge, marginal: Marginal, *, asked: int
+    ) -> tuple[DirectPurchase | None, DirectPurchase | None]:
+        """The counts with the usual noise, and with bounded noise: one of them at least, as the terms allow.
+
+        Where the terms name bounded noise, what it is not made for gets the usual one. Raises as `_usual` does, a
+        `RefusedError` where bounded noise is named and has no price, and an `InsufficientBudgetError` in the
+        currency `delta` where too little is left of that.
+        """
+        noise, certain = self._terms.noise, self._certain(marginal)
+        if noise == BOUNDED and marginal.moment is None and marginal.where.is_counting:
+            if certain is None:
+                self._calibrator.curator.calibration.price_of(
+                    marginal, error=self._calibrator.width, certain=True
+                )
+                raise InsufficientBudgetError(requested=inf, remaining=0.0, currency="delta")
+            return None, certain
+        try:
+            return self._usual(knowledge, marginal, asked=asked), certain
+        except InsufficientBudgetError:
+            if certain is None:
+                raise
+            return None, certain
+
+    def _certain(self, marginal: Marginal) -> DirectPurchase | None:
+        """The counts with bounded noise, where the terms allow it and δ is left for it; None elsewhere."""
+        if self._terms.noise not in ("auto", BOUNDED):
+            return None
+        spare = 1 if self._terms.noise == BOUNDED else SPARE
+        return DirectPurchase.certain(self._calibrator, marginal, spare=spare)
+
+    def _usual(self, knowledge: Knowledge, marginal: Marginal, *, asked: int) -> DirectPurchase:
+        """The counts with the usual noise, and with a part of what is left of β (`beta_spending`).
 
         Raises an `InsufficientBudgetError` in the currency `beta` where too little of β is left.
         """
@@ -386,17 +429,20 @@ class PurchasePolicy:
         """The counts of a question bought by themselves: in two looks, where one is likely to be enough; or with
         less precision, where they complete a sum that was planned (`completing`).
 
-        Raises as `direct` does.
+        Bounded noise takes the place of a look only where it costs no more than that look alone. Raises as
+        `direct` does.
         """
         second = next_look(knowledge, marginal)
         if second is not None:
-            return second
-        direct = self.direct(knowledge, marginal, asked=asked)
-        if self._terms.is_direct:
+            certain = self._certain(marginal)
+            return second if certain is None or second.price.amount < certain.price.amount else certain
+        usual, certain = self._offers(knowledge, marginal, asked=asked)
+        direct = cheaper(usual, certain)
+        if usual is None or self._terms.is_direct:
             return direct
-        look = LookPurchase.of(self._calibrator, knowledge, direct)
+        look = LookPurchase.of(self._calibrator, knowledge, usual)
         if look is not None:
-            return look
+            return direct if direct.is_certain and direct.price.amount <= look.price.amount else look
         completing = CompletingPurchase.of(self._calibrator, knowledge, marginal)
         return completing if completing and completing.price.amount < direct.price.amount else direct
 
@@ -448,6 +494,14 @@ class PurchasePolicy:
         """The price of one count with an even part of β, in ε or ρ: what other prices are compared with."""
         share = rounded(float(self._terms.beta) / self._terms.queries)
         return float(self._calibrator.price_of_counts(self._calibrator.single_count, share, 1).amount)
+
+
+def cheaper(usual: DirectPurchase | None, certain: DirectPurchase | None) -> DirectPurchase:
+    """The one that costs less; the usual one where they cost the same. One of them is there."""
+    if usual is None or (certain is not None and certain.price.amount < usual.price.amount):
+        assert certain is not None
+        return certain
+    return usual
 
 
 def _is_cut(marginal: Marginal) -> bool:

@@ -40,13 +40,15 @@ class PurchaseRequest:
     analyst: str
     step: JournalStep | None = None
 
-    def measure(self, curator: Curator, marginal: Marginal, price: Price) -> Answer:
+    def measure(self, curator: Curator, marginal: Marginal, price: Price, *, certain: bool = False) -> Answer:
         """Noisy counts of a marginal's cells at a price, and what the ledger charged for them.
+
+        With `certain` the noise is bounded.
 
         Raises an `InsufficientBudgetError`, or an `OvertakenError` where the step is no longer the next; then
         nothing was written or charged.
         """
-        prepared = curator.calibration.prepare([marginal], price)
+        prepared = curator.calibration.prepare([marginal], price, certain=certain)
         return curator.perform(prepared, request=self.name, analyst=self.analyst, step=self.step)[0]
 
     def run(self, curator: Curator, look: Look) -> tuple[Any, Cost]:

@@ -12,7 +12,9 @@ ends; else something is bought.
 
 Why it holds. The share of each purchase is a fraction of what is left of β, so that the shares add up to at most β
 on every path. The noise of purchase j is independent of the history H_j that decided it, so that
-P[some band fails] ≤ E Σ_j P[band j fails | H_j] ≤ β, whatever the analyst does.
+P[some band fails] ≤ E Σ_j P[band j fails | H_j] ≤ β, whatever the analyst does. Counts with bounded noise have
+P[band j fails | H_j] = 0: the sum is over the draws that can fail alone, so that such a purchase has the share 0,
+and leaves to later ones what another noise would have taken.
 
 Privacy. Decisions read public values and released values only, and each purchase is charged to the ledger before
 the table is looked at: the whole session costs what the ledger says.
@@ -35,6 +37,7 @@ from understudy.answer.reader import Asked, QuestionReader, ReadQuestion
 from understudy.answer.select_question import SelectQuestion
 from understudy.answer.sql_answer import SqlAnswer
 from understudy.curator.curator import Curator
+from understudy.curator.pricing import check_noise
 from understudy.domain.refinement import refines
 from understudy.errors import (
     InsufficientBudgetError,
@@ -113,6 +116,7 @@ class Session:
         self.owner = "" if is_shared(curator.ledger, name) else analyst
         self.max_cells = max_cells
         self._promise = SessionPromise.of(curator, terms)
+        check_noise(curator.calibration, terms.noise)
         self.rows = self._promise.rows
         self.width = self._promise.width
         # Of the number of rows a session knows as much as it needs, so that a share needs no count of everyone.
@@ -515,6 +519,7 @@ def session(
     queries: int | None = None,
     classes: Sequence[Announced] = (),
     mechanism: str | None = None,
+    noise: str | None = None,
     name: str = "",
     analyst: str = "",
     lazily: bool = False,
@@ -531,6 +536,9 @@ def session(
                goes on remembers
     classes    what will be asked, to be bought at once: made by `ranges`, `conjunctions`, `pool` and `marginals`
     mechanism  `auto`, or `direct`: every new question is bought by itself, with noise of its own
+    noise      of counts that are bought by themselves: `auto`, the cheapest that keeps `alpha`, which is bounded
+               noise, of a certain error that takes nothing of `beta`, under some budgets; or `gaussian`,
+               `bounded`, and `laplace` under a pure epsilon
     name       under the same name a session goes on where it was, in any process; without one it gets a new name
     analyst    whose share of the budget pays for questions that name nobody else. A session that is opened with
                one is this analyst's own; one that is opened without is shared: anybody may go on with it, and each
@@ -542,8 +550,9 @@ def session(
     How long a question may be is what the project was opened with (`text_size`); over a Curator it is the usual.
 
     Returns a `Session`. Raises a `ParameterError` where the terms make no sense or a new session has no
-    alpha, a `RequestConflictError` where the name belongs to something else, a `QueryError` where a class is
-    too large to be bought at once, and an `InsufficientBudgetError` where the classes cannot be paid.
+    alpha, a `RefusedError` where the budget has no price for the noise, a `RequestConflictError` where the name
+    belongs to something else, a `QueryError` where a class is too large to be bought at once, and an
+    `InsufficientBudgetError` where the classes cannot be paid.
     """
     curator = table.curator if isinstance(table, Project) else table
     known = remembered(curator.ledger, name, analyst)
@@ -554,6 +563,7 @@ def session(
         beta = known.beta if beta is None else beta
         queries = known.queries if queries is None else queries
         mechanism = known.mechanism if mechanism is None else mechanism
+        noise = known.noise if noise is None else noise
         classes = classes or known.classes
     terms = Terms.of(
         alpha=0 if alpha is None else alpha,
@@ -561,6 +571,7 @@ def session(
         queries=10_000 if queries is None else queries,
         classes=classes,
         mechanism="auto" if mechanism is None else mechanism,
+        noise="auto" if noise is None else noise,
     )
     size = table.text_size if isinstance(table, Project) else USUAL
     return Session(

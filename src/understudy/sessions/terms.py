@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from understudy.errors import ParameterError, QueryError
+from understudy.privacy.noise_name import check_noise_name
 from understudy.query.marginal import Marginal
 from understudy.query.workload import AllMarginals
 from understudy.rational import Number, positive, probability
@@ -78,6 +79,7 @@ class Terms:
     queries    how many questions are expected
     classes    the classes that are bought when the session is opened
     mechanism  `auto` or `direct`
+    noise      which noise counts get that are bought by themselves: `auto`, or one by name
     """
 
     alpha: Fraction
@@ -85,6 +87,7 @@ class Terms:
     queries: int
     classes: tuple[Announced, ...] = ()
     mechanism: str = "auto"
+    noise: str = "auto"
 
     @classmethod
     def of(
@@ -95,12 +98,14 @@ class Terms:
         queries: int,
         classes: Sequence[Announced] = (),
         mechanism: str = "auto",
+        noise: str = "auto",
     ) -> Terms:
         """Checked terms; raises a `ParameterError` that says what is wrong with them."""
         if mechanism not in MECHANISMS:
             raise ParameterError(
                 f"a session's mechanism is one of {', '.join(MECHANISMS)}, not {mechanism!r}"
             )
+        check_noise_name(noise)
         if mechanism == "direct" and classes:
             raise ParameterError("a direct session buys no classes; leave them out")
         if isinstance(queries, bool) or not isinstance(queries, int) or not 1 <= queries <= MAX_QUERIES:
@@ -108,12 +113,14 @@ class Terms:
         for announced in classes:
             if not isinstance(announced, Conjunctions | AllMarginals):
                 raise ParameterError("classes are made by ranges, conjunctions, pool and marginals")
-        return cls(positive(alpha, "alpha", at_most=1), probability(beta), queries, tuple(classes), mechanism)
+        width = positive(alpha, "alpha", at_most=1)
+        return cls(width, probability(beta), queries, tuple(classes), mechanism, noise)
 
     def text(self) -> str:
         """The terms as the ledger keeps them."""
         classes = "".join(f" {_named(announced)}" for announced in self.classes)
         kind = " direct" if self.is_direct else ""
+        kind += "" if self.noise == "auto" else f" noise {self.noise}"
         return f"session{kind} alpha {self.alpha} beta {self.beta} queries {self.queries}{classes}"
 
     @classmethod
@@ -137,7 +144,8 @@ class Terms:
             return None  # names that the text does not tell apart
         mechanism = "direct" if match["direct"] else "auto"
         alpha, beta = Fraction(match["alpha"]), Fraction(match["beta"])
-        return cls(alpha, beta, int(match["queries"]), tuple(classes), mechanism)
+        noise = match["noise"] or "auto"
+        return cls(alpha, beta, int(match["queries"]), tuple(classes), mechanism, noise)
 
     def ahead(self, asked: int) -> int:
         """How many questions are still expected after `asked`; a tenth of `queries` once those have come."""
@@ -150,7 +158,8 @@ class Terms:
 
 
 _TEXT = re.compile(
-    r"session(?P<direct> direct)? alpha (?P<alpha>\S+) beta (?P<beta>\S+) queries (?P<queries>\d+)"
+    r"session(?P<direct> direct)?(?: noise (?P<noise>\w+))? "
+    r"alpha (?P<alpha>\S+) beta (?P<beta>\S+) queries (?P<queries>\d+)"
     r"(?P<classes>[^@]*)(?: @(?P<edition>\S+))?"
 )
 
@@ -170,6 +179,7 @@ def described(text: str, analyst: str) -> str | None:
     alpha, beta = (float(Fraction(match[name])) for name in ("alpha", "beta"))
     classes = f", classes{match['classes']}" if match["classes"] else ""
     direct = ", mechanism direct" if match["direct"] else ""
+    direct += f", noise {match['noise']}" if match["noise"] else ""
     whose = f"analyst {analyst!r}" if analyst else "no analyst"
     return f"alpha {alpha:g}, beta {beta:g}, queries {match['queries']}{classes}{direct}, {whose}"
 

@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil, floor, inf, log10, sqrt
 
+from understudy.answer.answer import Answer
+from understudy.answer.sql_answer import SqlAnswer
 from understudy.curator.curator import Curator
 from understudy.curator.key_terms import KeyTerms, key_terms, key_terms_of_people
 from understudy.curator.unseen import UnseenTable
@@ -20,9 +22,12 @@ from understudy.ledger.memory import MemoryLedger
 from understudy.mechanism.additive import error_of
 from understudy.mechanism.column_profile.profile import FINAL, ColumnProfiling
 from understudy.mechanism.key_selection import certain_at
-from understudy.privacy.cost import Cost
+from understudy.privacy.budget import Budget
+from understudy.privacy.cost import Cost, delta_units
+from understudy.privacy.event import Event
+from understudy.privacy.noise_name import Noise
 from understudy.privacy.relation import Relation
-from understudy.project import Project
+from understudy.project import PreparedQuestion, Project
 from understudy.rational import Number, exact, positive, probability
 from understudy.starting.find_keys import USUAL_PART, no_delta_for_keys
 from understudy.starting.start import DELTA_SPENT, LEAST_PEOPLE, PART, budget_of
@@ -56,6 +61,8 @@ class PurchasePlan:
     delta     what it would be charged of the budget's delta for keys
     share     the part of the whole budget that `cost` is
     errors    how far off the numbers would be; the first one is the one that a wanted error is about
+    noise     of a question, which noise it would get: with `bounded` its errors are certain
+    like_it   of a question, how many such the whole budget pays for, one by one; None where it costs nothing
     reached   False where the whole budget is too little for the wanted error: the plan is then that of the whole
     """
 
@@ -66,6 +73,8 @@ class PurchasePlan:
     share: float
     errors: tuple[PlannedError, ...]
     reached: bool = True
+    noise: str = ""
+    like_it: int | None = None
 
     @property
     def worst(self) -> float:
@@ -82,8 +91,12 @@ def plan_question(
     epsilon: Number | None = None,
     error: Number | None = None,
     beta: Number = 0.05,
+    noise: Noise = "auto",
 ) -> PurchasePlan:
-    """What a question would cost and how far off its answer would be, for an `epsilon`, or for the least one.
+    """What a question would cost and how far off its answer would be, for an `epsilon`, or for the least price.
+
+    An `error` of counts is priced as `ask` prices it; for one in another unit the least price is searched. `noise`
+    is that of `ask`.
 
     `error` is in the unit of the answer's released column (years for ``avg(age)``), in people for plain counts, in
     ranks for quantiles of measures. Errors of shares, rates and averages are those of a table of so many `rows` in
@@ -94,8 +107,7 @@ def plan_question(
     ledger = MemoryLedger(declaration.budget)
     project = Project(told, Curator(UnseenTable(rows), ledger, told))  # type: ignore[arg-type]  # nothing is looked at
 
-    def at(price: Number) -> PurchasePlan:
-        prepared = project.prepare(question, epsilon=price, beta=beta)
+    def planned(prepared: PreparedQuestion[Answer | SqlAnswer], price: Number | None = None) -> PurchasePlan:
         quote, columns = prepared.quote, prepared.forecast()
         if error is not None and len(columns) > 1:
             raise ParameterError(
@@ -106,9 +118,44 @@ def plan_question(
         if not found:
             unit = "ranks" if quote.noise == "exponential" else "people"
             found = [PlannedError("each quantile" if unit == "ranks" else "each count", quote.error, unit)]
-        return PurchasePlan(question, float(price), quote.cost, Fraction(0), quote.share, tuple(found))
+        event = prepared.event
+        return PurchasePlan(
+            question,
+            quote.epsilon if price is None else float(price),
+            quote.cost,
+            event.delta_cost(),
+            quote.share,
+            tuple(found),
+            noise=quote.noise,
+            like_it=_like_it(declaration.budget, event),
+        )
 
+    def at(price: Number) -> PurchasePlan:
+        return planned(project.prepare(question, epsilon=price, beta=beta, noise=noise), price)
+
+    def at_part(part: Number) -> PurchasePlan:
+        rho = declaration.budget.whole.amount * exact(part, "part")
+        return planned(project.prepare(question, rho=rho, beta=beta, noise=noise))
+
+    if error is not None and epsilon is None:
+        if not project.forecast(question, epsilon=declaration.budget.epsilon, beta=beta):
+            # In people, or in ranks: `ask` finds the price itself.
+            found = planned(project.prepare(question, error=error, beta=beta, noise=noise))
+            if found.share <= 1:
+                return found
+            most = at_part(1) if noise == "bounded" else at(declaration.budget.epsilon)
+            return replace(most, reached=False)
+        if noise == "bounded":  # which has no epsilon of its own
+            return _planned(at_part, None, error, most=1)
     return _planned(at, epsilon, error, most=declaration.budget.epsilon)
+
+
+def _like_it(budget: Budget, event: Event) -> int | None:
+    """How many such questions the whole budget pays for, one by one; None where one costs nothing."""
+    cost, mass = budget.price(event).units, delta_units(event)
+    if not cost:
+        return None
+    return min(budget.cap.units // cost, budget.delta_cap // mass if mass else budget.cap.units)
 
 
 def plan_keys(

@@ -71,6 +71,10 @@ class Drafted:
     notes: tuple[str, ...] = ()
 
 
+_KEPT = {"zcdp": "", "renyi": ", key_delta: 1e-10, filter: renyi", "gdp": ", filter: gdp"}
+"""What the budget of a draft says of its filter; `renyi` sets a part of δ aside, for bounded noise and keys."""
+
+
 def draft(data: Path, *, table: str = "", location: str | None = None) -> str:
     """The text of a declaration for a data file."""
     return _drafted(data, _shape(data), table=table, location=location or str(data)).text
@@ -116,7 +120,7 @@ def _drafted(
             ),
             OutlineEntry.of(
                 "budget",
-                f"{{epsilon: 1, delta: 1e-9{'' if kept == 'zcdp' else f', filter: {kept}'}}}",
+                f"{{epsilon: 1, delta: 1e-9{_KEPT[kept]}}}",
                 "the total for this table, for ever; keep delta far below 1 / people",
             ),
             OutlineEntry.of(

@@ -44,8 +44,8 @@ async def ask(table: str, request: Request) -> Response:
 
     Without a price the question is asked in the session of the table: free where it follows from what anybody
     bought, else at most at the price that `price` tells. With `epsilon`, `rho` or `error` it is measured by
-    itself. The reply is 202 where a custodian has to approve the question first: `/v1/asks/{id}` tells then
-    what becomes of it.
+    itself, with the noise that is best for it or the one that `noise` names. The
+    reply is 202 where a custodian has to approve the question first: `/v1/asks/{id}` tells what becomes of it.
     """
     reply = await _asked(request.app.state, request.scope, table, await request.body())
     return Response(reply.body, _status(reply), media_type="application/json")

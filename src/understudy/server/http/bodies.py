@@ -10,9 +10,16 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.requests import Request
 
-from understudy.server.inquiry import MOST_CHARACTERS, MOST_QUESTIONS, MOST_REASON, Inquiry, is_text
+from understudy.privacy.noise_name import Noise
+from understudy.server.inquiry import AUTO, MOST_CHARACTERS, MOST_QUESTIONS, MOST_REASON, Inquiry, is_text
 from understudy.server.problems import Problem
 
+NoiseName = Annotated[
+    Noise,
+    Field(
+        description="Which noise a question gets that is measured by itself: the best one, or one by name."
+    ),
+]
 Positive = Annotated[float | None, Field(gt=0, allow_inf_nan=False)]
 
 
@@ -30,6 +37,7 @@ class PriceBody(_Body):
     epsilon: Positive = None
     rho: Positive = None
     error: Positive = None
+    noise: NoiseName = AUTO
 
 
 class AskBody(_Body):
@@ -41,6 +49,7 @@ class AskBody(_Body):
     epsilon: Positive = None
     rho: Positive = None
     error: Positive = None
+    noise: NoiseName = AUTO
     why: str = Field("", max_length=MOST_REASON)
 
 
@@ -83,7 +92,7 @@ def parsed(body: bytes) -> dict[str, Any]:
 def asked(table: str, plain: Mapping[str, Any]) -> Inquiry:
     """The question in the body of an ask."""
     _check_names(plain, _ASK)
-    price: dict[str, Any] = _price(plain)
+    price: dict[str, Any] = _price(plain) | _noise(plain)
     return Inquiry(
         table=table,
         question=_text(plain, "question", required=True),
@@ -111,8 +120,12 @@ def priced(table: str, plain: Mapping[str, Any]) -> list[Inquiry]:
     listed: Any = [one] if many is None else many
     if type(listed) is not list or not all(type(text) is str for text in listed):
         raise Problem(422, "body", "Questions are texts.", hint='Send {"questions": ["count"]}.')
-    price: dict[str, Any] = _price(plain)
+    price: dict[str, Any] = _price(plain) | _noise(plain)
     return [Inquiry(table=table, question=text, **price) for text in listed]
+
+
+def _noise(plain: Mapping[str, Any]) -> dict[str, str]:
+    return {"noise": _text(plain, "noise")} if plain.get("noise") is not None else {}
 
 
 def _no_number(name: str) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from math import isfinite
 from typing import Any
 
+from understudy.privacy.noise_name import NOISES
 from understudy.server.inquiry import MOST_CHARACTERS, MOST_QUESTIONS, MOST_REASON, is_text
 from understudy.server.problems import Problem
 
@@ -61,6 +62,12 @@ _PRICES: Schema = {
         "type": "number",
         "exclusiveMinimum": 0,
         "description": "Measure the question by itself at this rho.",
+    },
+    "noise": {
+        "type": "string",
+        "enum": list(NOISES),
+        "description": "With error or rho: which noise. `bounded` has an error that is certain, where the budget "
+        "pays for it; `auto`, the usual word, takes the best.",
     },
 }
 _RELEASE: Schema = {"type": "string", "maxLength": 100, "description": "Its name, as list_releases tells it."}
@@ -287,7 +294,14 @@ PRICED = _told(
                     "share": _SHARE,
                     "free": _FLAG,
                     "error": {**_MAYBE, "description": "How far off a count can be, in people."},
-                    "beta": _MAYBE,
+                    "beta": {
+                        **_MAYBE,
+                        "description": "The probability that some error does not hold: 0 if certain.",
+                    },
+                    "noise": {
+                        **_TEXT,
+                        "description": "Of a question measured by itself: which noise it gets.",
+                    },
                     "affordable": _FLAG,
                     "needs_approval": _FLAG,
                     "more_like_this": {"type": ["integer", "null"]},

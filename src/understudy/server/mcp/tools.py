@@ -279,7 +279,8 @@ class Toolbox:
 
 
 def _terms(given: Arguments) -> dict[str, Any]:
-    return {name: float(given[name]) for name in ("error", "epsilon", "rho") if name in given}
+    price = {name: float(given[name]) for name in ("error", "epsilon", "rho") if name in given}
+    return {**price, **({"noise": given["noise"]} if "noise" in given else {})}
 
 
 def _shortened(attribute: Mapping[str, Any]) -> Given:
@@ -316,8 +317,13 @@ def _reads(answer: Mapping[str, Any]) -> str:
     cost = "It was free." if not answer["share"] else f"It cost {100 * answer['share']:.3g}% of the budget."
     if answer["source"] == "uncertified":
         return f"Nobody vouches for these numbers: no error was paid for. {cost}"
+    beta = answer["beta"]
     sure = (
-        "" if answer["beta"] is None else f", all at once with probability {100 * (1 - answer['beta']):.4g}%"
+        ""
+        if beta is None
+        else f", all at once with probability {100 * (1 - beta):.4g}%"
+        if beta
+        else ", for sure"
     )
     bounds = "between its low and its high" if "columns" in answer else "within its error of the value"
     return f"Each number of the table is {bounds}{sure}. {cost}"

@@ -95,6 +95,7 @@ class ShownAnswer:
     share: float
     population: str
     remark: str = ""
+    is_certain: bool = False
 
     @property
     def single(self) -> Released | None:
@@ -131,7 +132,7 @@ def shown_answer(plain: Mapping[str, Any]) -> ShownAnswer:
     return ShownAnswer(
         keys=keys, columns=columns, rows=rows, beta=float(plain.get("beta") or 0.0),
         source=str(plain.get("source", "")), share=float(plain.get("share") or 0.0),
-        population=_population(plain), remark=_remark(plain),
+        population=_population(plain), remark=_remark(plain), is_certain=plain.get("beta") == 0,
     )  # fmt: skip
 
 

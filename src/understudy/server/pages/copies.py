@@ -14,10 +14,12 @@ from understudy.answer.reader import is_sql
 def copies(base: str, table: str, question: str, terms: Mapping[str, Any]) -> dict[str, str]:
     """The same question for programs, by the name of what it is written in.
 
-    `base` is the address of this server, `terms` the price or the error that was given. There is SQL where the
-    question is SQL.
+    `base` is the address of this server, `terms` the price or the error that was given, and the noise.
+    There is SQL where the question is SQL.
     """
-    price = {name: terms[name] for name in ("epsilon", "rho", "error") if terms.get(name) is not None}
+    price = {
+        name: terms[name] for name in ("epsilon", "rho", "error", "noise") if terms.get(name) is not None
+    }
     given = "".join(f", {name}={value!r}" for name, value in price.items())
     body = json.dumps({"question": question, **price}, ensure_ascii=False)
     address = f"{base}/v1/tables/{quote(table, safe='')}/ask"

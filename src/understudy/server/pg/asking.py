@@ -17,7 +17,7 @@ from understudy.query.column import Column
 from understudy.server.answering import plainly
 from understudy.server.gate import Gate
 from understudy.server.gate_reply import GateReply
-from understudy.server.inquiry import Inquiry
+from understudy.server.inquiry import AUTO, Inquiry
 from understudy.server.pace import RateLimiter
 from understudy.server.pg import notices
 from understudy.server.pg.lexer import statements_of
@@ -139,6 +139,7 @@ class Asker:
             epsilon=settings.number("understudy.epsilon"),
             rho=settings.number("understudy.rho"),
             error=settings.number("understudy.error"),
+            noise=settings["understudy.noise"],
             why=settings["understudy.why"],
         )
 
@@ -212,7 +213,9 @@ class Asker:
         for name in ("epsilon", "rho", "error"):
             value = self._settings[f"understudy.{name}"]
             if value:
-                return f"by itself, with {name} {value}"
+                noise = self._settings["understudy.noise"]
+                named = "" if noise == AUTO else f" and {noise} noise"
+                return f"by itself, with {name} {value}{named}"
         return "in the session, where what anybody bought is free"
 
 

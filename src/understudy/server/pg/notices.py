@@ -138,10 +138,8 @@ def explained(told: Mapping[str, Any], how: str) -> Sequence[str]:
         lines = [f"Question (at most {amount(told['cost'])}, {part(told['share'])} of the budget)"]
     error = told.get("error")
     if error is not None:
-        lines.append(
-            f"  Error: every count within ± {_number(float(error))} people, "
-            f"with probability {1 - told['beta']:.6g}"
-        )
+        sure = f"with probability {1 - told['beta']:.6g}" if told["beta"] else "for sure (bounded noise)"
+        lines.append(f"  Error: every count within ± {_number(float(error))} people, {sure}")
     for forecast in told.get("forecast") or ():
         if forecast.get("error") is not None:
             lines.append(f"  Error of {forecast['column']}: ± {forecast['error']:.4g} {forecast['unit']}")

@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from math import isfinite
 
+from understudy.privacy.noise_name import LISTED, NOISES
 from understudy.server.inquiry import MOST_REASON
 from understudy.server.pg.states import Refusal
 
@@ -69,6 +70,7 @@ DEFAULTS = {
     "understudy.epsilon": "",
     "understudy.rho": "",
     "understudy.error": "",
+    "understudy.noise": "auto",
     "understudy.request": "",
     "understudy.uncertified": "on",
     "understudy.why": "",
@@ -212,6 +214,8 @@ class Settings:
             return self._same_term(name, value)
         if name in _PRICES:
             return _price(name, value)
+        if name == "understudy.noise":
+            return _noise(value)
         if name in _TIMEOUTS:
             return _milliseconds(name, value)
         if name == "client_encoding":
@@ -273,6 +277,13 @@ def _price(name: str, value: str) -> str:
     if not isfinite(number) or number <= 0:
         raise _invalid(name, value, "Set it to a positive number, or to '' for the session's terms.")
     return value.strip()
+
+
+def _noise(value: str) -> str:
+    word = value.strip().lower() or NOISES[0]
+    if word not in NOISES:
+        raise _invalid("understudy.noise", value, f"Set it to {LISTED}.")
+    return word
 
 
 def _milliseconds(name: str, value: str) -> str:

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from starlette.responses import Response
 
-from understudy.server.inquiry import Inquiry
+from understudy.server.inquiry import AUTO, Inquiry
 from understudy.server.pages.answers import MOST_ROWS, shown_answer
 from understudy.server.pages.copies import copies
 from understudy.server.pages.drawings import budget_bar
@@ -92,6 +92,8 @@ async def _page(
     (session,) = (await gate.sessions(caller, table))[:1] or [None]
     shown = None if answer is None else shown_answer(answer)
     terms = {} if fields["error"] is None else {"error": fields["error"]}
+    if fields["sure"]:
+        terms["noise"] = "bounded"
     return visit.page(
         "ask.html",
         "ask",
@@ -121,9 +123,16 @@ def base_of(visit: Visit) -> str:
 
 
 def _fields(
-    *, question: str, error: float | None = None, why: str = "", certified: bool = False, wrong: str = ""
+    *,
+    question: str,
+    error: float | None = None,
+    why: str = "",
+    certified: bool = False,
+    sure: bool = False,
+    wrong: str = "",
 ) -> dict[str, Any]:
-    return {"question": question, "error": error, "why": why, "certified": certified, "wrong": wrong}
+    told = {"question": question, "error": error, "why": why, "wrong": wrong}
+    return {**told, "certified": certified, "sure": sure}
 
 
 def _sent(visit: Visit) -> dict[str, Any]:
@@ -137,7 +146,7 @@ def _sent(visit: Visit) -> dict[str, Any]:
             wrong = text[:40]
     return _fields(
         question=visit.sent("question"), error=error, why=visit.sent("why"), wrong=wrong,
-        certified=bool(visit.sent("certified")),
+        certified=bool(visit.sent("certified")), sure=bool(visit.sent("sure")),
     )  # fmt: skip
 
 
@@ -150,7 +159,7 @@ def _inquiry(table: str, fields: Mapping[str, Any], nonce: str) -> Inquiry:
         )  # fmt: skip
     inquiry = Inquiry(
         table=table, question=fields["question"], error=fields["error"], why=fields["why"],
-        uncertified=not fields["certified"],
+        uncertified=not fields["certified"], noise="bounded" if fields["sure"] else AUTO,
     )  # fmt: skip
     if not nonce.isalnum() or len(nonce) > 64:
         return inquiry
