@@ -173,6 +173,25 @@ def test_where_the_mass_runs_out_other_noise_is_taken_and_a_request_stays_what_i
     assert p.ledger.spent == before
 
 
+SELECTED = "SELECT age, sex, count(*) AS n FROM t GROUP BY age, sex"
+
+
+@pytest.mark.parametrize("question", [SELECTED, "count by age, sex", "rate sex = F within age"])
+def test_a_repeated_request_says_the_probability_of_the_noise_that_it_was_paid_with(question: str) -> None:
+    p = wide()
+    terms: dict[str, Any] = {"error": 2000, "beta": 1e-6}
+    with no_bounded_noise():
+        likely = p.ask(question, request="likely", **terms)
+    sure = p.ask(question, request="sure", **terms)
+    assert (likely.beta, sure.beta) == (1e-6, 0)
+    spent = p.ledger.spent
+    again = p.ask(question, request="likely", **terms)  # bounded noise would be the better one now
+    assert (again.beta, again.as_dict()) == (1e-6, likely.as_dict())
+    with no_bounded_noise():
+        assert p.ask(question, request="sure", **terms).beta == 0
+    assert p.ledger.spent == spent
+
+
 def test_its_part_of_the_mass_is_no_larger_than_what_other_noise_takes_of_rho() -> None:
     p = wide()
     budget = p.ledger.budget
