@@ -207,6 +207,18 @@ def test_its_part_of_the_mass_is_no_larger_than_what_other_noise_takes_of_rho() 
     assert budget.cap.units < UNITS
 
 
+def test_what_takes_much_of_the_mass_to_save_a_little_is_left_to_other_noise() -> None:
+    """As docs/declaration.md says: the larger of its parts, of rho and of key_delta, is compared, not rho alone."""
+    p = project(neighbours="replace")
+    budget, terms = p.ledger.budget, {"error": 800.0, "beta": 1e-6}
+    cost = {noise: p.quote("count by sex", **terms, noise=noise).cost for noise in ("gaussian", "bounded")}
+    assert cost["bounded"].units < cost["gaussian"].units
+    event = p.prepare("count by sex", **terms, noise="bounded").event
+    of_delta = Fraction(delta_units(event), budget.delta_cap)
+    assert of_delta > Fraction(cost["gaussian"].units, budget.cap.units)
+    assert p.quote("count by sex", **terms).noise == "gaussian"
+
+
 def test_the_command_tells_which_noise_it_is_and_that_the_error_is_certain(tmp_path: Path) -> None:
     FRAME.to_csv(tmp_path / "t.csv", index=False)
     (tmp_path / "understudy.yml").write_text(TEXT.format(neighbours="replace", budget=RENYI))
