@@ -18,6 +18,8 @@ from served import WITH_POSTGRES, Client, config, people, serving, tokens
 from served_town import ServedTown
 from understudy.client.connect import Connection
 from understudy.errors import DeclarationError, ParameterError, RefusedError
+from understudy.privacy.noise_name import Noise
+from understudy.server.check import check
 from understudy.server.config import ServerConfig, SharedSession
 from understudy.server.http.bodies import AskBody, PriceBody
 from understudy.server.run import Service
@@ -170,7 +172,15 @@ def test_a_server_names_the_noise_of_its_session(tmp_path: Path) -> None:
         ServerConfig.read(file)
 
 
-def test_a_server_does_not_start_with_noise_that_a_table_has_no_price_for(tmp_path: Path) -> None:
-    configured = config(people(tmp_path), session=SharedSession(noise="bounded"))
-    with pytest.raises(RefusedError, match="Rényi order"), serving(configured):
+@pytest.mark.parametrize(("noise", "why"), [("bounded", "Rényi order"), ("laplace", "pure epsilon")])
+@pytest.mark.parametrize("own", [False, True])
+def test_a_server_does_not_start_with_noise_that_a_table_has_no_price_for(
+    noise: Noise, why: str, own: bool, tmp_path: Path
+) -> None:
+    """Neither does its check pass; both name the table and the field of server.yml."""
+    configured = config(people(tmp_path), session=SharedSession(noise=noise), own_sessions=own)
+    told = rf"table people .*`session\.noise: {noise}`.*{why}"
+    with pytest.raises(RefusedError, match=told), serving(configured):
         pass
+    with pytest.raises(RefusedError, match=told):
+        check(configured)
