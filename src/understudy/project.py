@@ -19,7 +19,7 @@ from understudy.answer.limits import MAX_CELLS, check_cells
 from understudy.answer.reader import Asked, QuestionReader, ReadQuestion
 from understudy.answer.select_question import SelectQuestion
 from understudy.answer.sql_answer import SqlAnswer
-from understudy.curator.calibration import PreparedMeasurement
+from understudy.curator.calibration import PreparedMeasurement, check_counts
 from understudy.curator.curator import Curator, MeasurementOrder
 from understudy.curator.pricing import SPARE, QuestionPrice, QuestionPricing, has_delta_for
 from understudy.declaration.declaration import Declaration
@@ -461,6 +461,8 @@ class Project:
         check_cells(question.marginals, price.get("max_cells", MAX_CELLS))
         self.curator.check_readable(question.marginals)
         terms: dict[str, Any] = {key: value for key, value in price.items() if key != "max_cells"}
+        if price.get("noise") == "bounded":  # said first: no other price would help
+            check_counts(question.marginals)
         asked = QuestionPrice(**terms)
         rounded = isinstance(question, SelectQuestion | AroundQuestion)
         measured = self._pricing.prepare(question.marginals, asked, rounded=rounded)

@@ -18,6 +18,7 @@ from curator.test_certain_errors import FRAME, RENYI, TEXT, project
 from program import call
 from understudy.curator.pricing import QuestionPricing
 from understudy.declaration.file import parse
+from understudy.errors import RefusedError
 from understudy.noise.samplers import SeededNoise
 from understudy.privacy.bounded_noise import BoundedNoise, most_set_aside
 from understudy.privacy.cost import UNITS, delta_units
@@ -231,3 +232,13 @@ def test_the_command_tells_which_noise_it_is_and_that_the_error_is_certain(tmp_p
     told = call("ask", *terms, cwd=tmp_path).stdout
     assert "all within the error for sure (bounded noise)" in told
     assert json.loads(call("ledger", "verify", "--json", cwd=tmp_path).stdout)["sound"]
+
+
+@pytest.mark.parametrize("aggregate", ["avg(pay)", "variance(pay)", "median(pay)", "sum(pay)"])
+@pytest.mark.parametrize("price", [{"epsilon": 0.1}, {"error": 100}, {"rho": 1e-3}, {}])
+def test_bounded_noise_for_a_measure_is_refused_at_once_as_for_counts(
+    aggregate: str, price: dict[str, float]
+) -> None:
+    with pytest.raises(RefusedError, match="for counts of people") as refusal:
+        wide().quote(f"SELECT {aggregate} AS x FROM t", noise="bounded", **price)  # type: ignore[arg-type]
+    assert "other noise" in refusal.value.remedy

@@ -139,6 +139,22 @@ def test_postgres_has_a_setting_for_it(house: House) -> None:
             connection.execute("SET understudy.noise = 'uniform'")
 
 
+def test_postgres_says_in_its_own_words_what_noise_by_name_needs(house: House) -> None:
+    statement = "SELECT count(*) AS n FROM people"
+    with psycopg.connect(house.dsn, autocommit=True) as connection:
+        connection.execute("SET understudy.noise = 'bounded'")
+        for text in (statement, f"EXPLAIN {statement}"):
+            with pytest.raises(psycopg.errors.InvalidParameterValue, match="price of their own") as refused:
+                connection.execute(text)
+            hint = refused.value.diag.message_hint
+            assert hint == "SET understudy.error = 100 (people), or RESET understudy.noise."
+        connection.execute("SET understudy.error = 100")
+        assert abs(connection.execute(statement).fetchall()[0][0] - 2000) <= 100  # for sure
+        connection.execute("RESET understudy.error")
+        connection.execute("RESET understudy.noise")
+        connection.execute(f"EXPLAIN {statement}")
+
+
 def test_the_page_has_a_box_for_it(house: House) -> None:
     visitor = PageVisitor(ServedTown(house.service, Path(), {"ada": house.token}), "ada")
     page = visitor.get("/tables/people/ask")
