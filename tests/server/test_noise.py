@@ -191,7 +191,7 @@ def test_a_server_names_the_noise_of_its_session(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("noise", "why"), [("bounded", "Rényi order"), ("laplace", "pure epsilon")])
 @pytest.mark.parametrize("own", [False, True])
 def test_a_server_does_not_start_with_noise_that_a_table_has_no_price_for(
-    noise: Noise, why: str, own: bool, tmp_path: Path
+    noise: Noise, why: str, tmp_path: Path, *, own: bool
 ) -> None:
     """Neither does its check pass; both name the table and the field of server.yml."""
     configured = config(people(tmp_path), session=SharedSession(noise=noise), own_sessions=own)
