@@ -211,7 +211,8 @@ def test_its_part_of_the_mass_is_no_larger_than_what_other_noise_takes_of_rho() 
 def test_what_takes_much_of_the_mass_to_save_a_little_is_left_to_other_noise() -> None:
     """The larger of its parts, of rho and of key_delta, is compared (docs/declaration.md), not rho alone."""
     p = project(neighbours="replace")
-    budget, terms = p.ledger.budget, {"error": 800.0, "beta": 1e-6}
+    budget = p.ledger.budget
+    terms: dict[str, Any] = {"error": 800, "beta": 1e-6}
     cost = {noise: p.quote("count by sex", **terms, noise=noise).cost for noise in ("gaussian", "bounded")}
     assert cost["bounded"].units < cost["gaussian"].units
     event = p.prepare("count by sex", **terms, noise="bounded").event

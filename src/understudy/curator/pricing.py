@@ -23,10 +23,10 @@ sum grows, and neither does their maximum. So prices of events alone are compare
 the moment is not: of two events that happen to be charged the same now, or nothing, the dearer one can make a
 later question dearer.
 
-**It is not taken wherever it costs less ρ.** It also takes a part of the δ that is set aside, and the larger of its
-two parts, of ρ and of that δ, has to be smaller than the part of ρ that the other noise takes; besides, δ has to be
-left for `SPARE` questions like it. Otherwise a few questions that save a little ρ would use up the δ. So where its
-part of δ is the larger one, a question can cost more ρ than with bounded noise that is asked for by name.
+**It is not taken wherever it costs less ρ.** It also takes a part of the δ that is set aside, and the larger of
+its two parts, of ρ and of that δ, has to be smaller than the part of ρ that the other noise takes; besides, δ has
+to be left for `SPARE` questions like it. Otherwise a few questions that save a little ρ would use up the δ. So
+where its part of δ is the larger one, a question can cost more ρ than with bounded noise that is asked for by name.
 """
 
 from __future__ import annotations

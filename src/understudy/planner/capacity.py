@@ -104,13 +104,13 @@ class CountCapacity:
         best = self.recommended
         if best is None and self.fixed:
             return (
-                f"filter: {self.fixed}, which the first charge to the ledger has fixed, answers not even one count "
-                f"within {self.error:,} people: allow a wider error"
+                f"filter: {self.fixed}, which the first charge to the ledger has fixed, answers not even one "
+                f"count within {self.error:,} people: allow a wider error"
             )
         if best is None:
             return (
-                f"no filter answers even one count within {self.error:,} people: allow a wider error, or declare a "
-                f"larger epsilon or delta"
+                f"no filter answers even one count within {self.error:,} people: allow a wider error, or declare "
+                f"a larger epsilon or delta"
             )
         how = "for sure" if best.sure >= best.likely else f"with probability {1 - self.beta:g}"
         many = max(best.sure, best.likely)
@@ -150,7 +150,8 @@ def count_capacity(
 
     `key_delta` is the part of δ that is set aside; where it is 0, `renyi` sets aside what pays for the most
     counts, and the others nothing. `fixed` is the budget of a ledger that was charged already: of its filter it is
-    told what that budget pays for as a whole, and no other is recommended. Raises a ParameterError without a δ, and for an error below one person.
+    told what that budget pays for as a whole, and no other is recommended. Raises a ParameterError
+    without a δ, and for an error below one person.
 
     >>> found = count_capacity(1, 1e-6, 2000, key_delta=1e-7)
     >>> [(one.filter, one.likely, one.sure) for one in found.filters]
