@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 import understudy as us
@@ -23,6 +24,7 @@ from understudy.errors import DeclarationError, DomainError, QueryError
 from understudy.query.box import from_plain, plain
 from understudy.query.expression import parse as parse_question
 from understudy.query.within_bins import portions
+from understudy.table.source import in_memory
 
 FIRST = dt.datetime(2024, 2, 27)
 LAST = dt.datetime(2024, 3, 2, 23, 59, 59)
@@ -249,6 +251,19 @@ def test_parts_of_a_bin_have_their_share_of_its_steps():
     whole = (LAST.replace(second=0) - dt.datetime(2024, 3, 1)) // dt.timedelta(minutes=1) + 1
     shares = portions(refined(domain, "opened", [NOON]), domain, "opened")
     np.testing.assert_allclose(shares[1:3], [570 / whole, 1 - 570 / whole])
+
+
+def test_many_moments_that_are_anyhow_apart_are_found_by_blocks():
+    """More starts than conditions are planned for, at no equal distance: the engine counts within a block."""
+    starts = tuple(dt.datetime(1950, 1, 1) + dt.timedelta(seconds=i * i * 1_000_003) for i in range(150))
+    found = Instants(name="t", starts=starts, upper=starts[-1] + dt.timedelta(days=1), outside=Outside.OTHER)
+    near = [start + dt.timedelta(microseconds=by) for start in starts for by in (-1, 0, 1, 999_999)]
+    near += [found.upper, found.end - dt.timedelta(microseconds=1), found.end]
+    for values in (pa.array(near, pa.timestamp("us")), pa.array([str(moment) for moment in near])):
+        (read,) = (
+            batch["t"] for batch in in_memory(pa.table({"t": values})).batches(Domain((found,)), ("t",))
+        )
+        assert read.tolist() == [found.code(moment) for moment in near]
 
 
 def test_steps_are_checked():

@@ -145,7 +145,7 @@ def _written_moments(value: Any) -> Any:
     """A field of a timestamp attribute, in which moments of time are written as the declaration file has them."""
     if isinstance(value, Collection) and not isinstance(value, str):
         return [_written_moments(inner) for inner in value]
-    return value.isoformat(" ") if isinstance(value, dt.date) else _plain(value)
+    return str(value) if isinstance(value, dt.date) else _plain(value)
 
 
 def _plain(value: Any) -> Any:

@@ -173,7 +173,8 @@ def read_seconds(stripped: Expression, end: str, whole: Any) -> Expression:
         stripped.re_search(INSTANT + end)
         & month.between(1, 12) & (day >= 1) & (day <= days)
     )  # fmt: skip
-    begun = ibis.ifelse(month <= 2, year - 1, year)  # years begin in March: a leap day is then a year's last
+    # Years begin in March, so that a leap day is the last of its year.
+    begun: Expression = ibis.ifelse(month <= 2, year - 1, year)
     since = (month + 9) % 12
     number = begun * 365 + begun // 4 - begun // 100 + begun // 400 + (since * 306 + 5) // 10 + day - 719_469
     clock = part(4) * 3600 + part(5) * 60 + part(6)

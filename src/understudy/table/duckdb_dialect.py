@@ -63,8 +63,9 @@ class DuckDB:
         local = stripped.re_extract(_LOCAL, 1).upper().try_cast("timestamp")
         seconds = local.delta(ibis.literal(EPOCH), unit="second")
         sign, hours, minutes = (stripped.re_extract(INSTANT + self.end, group) for group in (7, 8, 9))
-        offset: Expression = ibis.coalesce(hours.try_cast("int64"), 0) * 3600
-        offset = offset + ibis.coalesce(minutes.try_cast("int64"), 0) * 60
+        whole: Expression = ibis.coalesce(hours.try_cast("int64"), 0)
+        parts: Expression = ibis.coalesce(minutes.try_cast("int64"), 0)
+        offset = whole * 3600 + parts * 60
         shifted: Expression = ibis.cases(
             (sign == "+", seconds - offset), (sign == "-", seconds + offset), else_=seconds
         )

@@ -157,7 +157,7 @@ def _clock(format: DateFormat, field: Callable[[tuple[str, ...]], Expression]) -
     def two(letter: str) -> Expression:
         return field((letter,)).lpad(2, "0") if letter in format.fields else ibis.literal("00")
 
-    hour = two("H")
+    hour: Expression = two("H")
     if "I" in format.fields and "H" not in format.fields:
         hour = two("I")
         pm = field(("p",)).lower() == "pm" if "p" in format.fields else None
