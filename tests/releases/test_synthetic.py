@@ -194,7 +194,7 @@ def test_text_is_written_as_it_is_declared():
     types = dict.fromkeys(codes, "string")
     table = as_table(Domain((born, pay, zipped)), codes, np.random.default_rng(0), types=types)
     assert table["born"].to_pylist() == ["09/03/1987"] * 3
-    assert table["pay"].to_pylist() == ["1.234,50"] * 3
+    assert table["pay"].to_pylist() == ["1.234,50%"] * 3
     assert table["zip"].to_pylist() == ["01067", " blank ", ""]
 
 

@@ -47,11 +47,13 @@ KINDS = [
 ]
 
 
-@pytest.mark.parametrize("value", KINDS, ids=repr)
+@pytest.mark.parametrize("value", KINDS, ids=lambda value: type(value).__name__)
 def test_a_value_is_read_as_it_was_written(value):
     again = read(written(value, {}), {})
     assert type(again) is type(value)
-    assert repr(again) == repr(value)
+    assert again == value
+    if not isinstance(value, frozenset):  # whose order says nothing
+        assert repr(again) == repr(value)
     assert written(again, {}) == written(value, {})
 
 

@@ -15,7 +15,11 @@ def main() -> None:
     An interrupted process leaves at once: it waits for no thread that is still counting, and Python does not end
     it by the signal, as it does where the interruption met code that was made of text (a dataclass, for instance).
     Everything that a command has written is on disk by then, and what it has said is flushed here.
+
+    The linear algebra runs in one thread unless OPENBLAS_NUM_THREADS says otherwise: the matrices are small, and
+    its other threads wait for the first one at full speed, which has cost 48 times the CPU seconds of one thread.
     """
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read when numpy is imported, below
     try:
         from understudy.cli.app import main as run
 

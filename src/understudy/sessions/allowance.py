@@ -64,7 +64,7 @@ FREE = 3
 LARGE = 4
 """Questions that wait are not counted while, at so many single counts each, they would not be enough."""
 
-MOST_COUNTED = 12
+MOST_COUNTED = 32
 """Questions that wait and are counted at once: counting takes milliseconds each, and whoever asks for a price
 waits for it. Where they are not enough, nothing is bought ahead yet, and the next question counts more."""
 
