@@ -208,7 +208,9 @@ class Joint:
         home = self._home(state, tuple((s.attribute, s.size) for s in region)) if region else None
         found = None if home is None else self._raised(state, home, region, weight)
         if found is None:
-            return replace(state, constant=state.constant + (-(-weight // 2) if _is_single(event) else weight))
+            return replace(
+                state, constant=state.constant + (-(-weight // 2) if _is_single(event) else weight)
+            )
         return found
 
     def _weighed(self, event: Located, price: int) -> tuple[int, tuple[Span, ...]]:
