@@ -267,6 +267,10 @@ DESCRIBED = _told(
                     "labels": {**_LIST, "description": "The names of its cells, in order."},
                     "values": {**_LIST, "description": "The declared values."},
                     "edges": {**_LIST, "description": "Where conditions may cut."},
+                    "resolution": {
+                        "type": "number",
+                        "description": "Of a measure, which has averages, variances and quantiles: its step.",
+                    },
                     "left_out": {
                         "type": "integer",
                         "description": "Cells that are not listed; name the attribute to see all.",
