@@ -204,7 +204,7 @@ ANSWER: Schema = _told(
         "unit": {**_TEXT, "description": "people, or a part."},
         "source": {
             **_TEXT,
-            "description": "measured: bought now. repeat, implied, pinned: free. uncertified: nobody vouches for it.",
+            "description": "measured: bought now. repeat, implied, pinned: free. uncertified: nobody vouches.",
         },
         "beta": {**_MAYBE, "description": "The probability that some error of the session does not hold."},
         "cost": {**_THING, "description": "What was charged, by its currency."},
