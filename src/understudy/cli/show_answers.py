@@ -92,7 +92,7 @@ def _rows(answer: Answer, everything: bool) -> list[tuple[str, ...]]:
     Groups that the condition of the question rules out are left out: `count age < 30 by age`.
     """
     most = answer.value.size if everything else SHOWN
-    digits = 0 if answer.unit == "people" else 5
+    digits = 0 if answer.unit == "people" or _is_whole(answer) else 5
     ruled_out = answer.query.excluded
     possible = np.ones(answer.value.size, bool) if ruled_out is None else ~ruled_out.ravel()
     cells = islice(compress(enumerate(answer.query.cell_labels()), possible.tolist()), most)
@@ -104,6 +104,15 @@ def _rows(answer: Answer, everything: bool) -> list[tuple[str, ...]]:
         values = [(labels, value, f"{error}  {answer.unit}") for labels, value, error in values]
     errors = max((len(error) for _, _, error in values), default=0)
     return [*heads, *((*labels, value, f"{error:<{errors}}") for labels, value, error in values)]
+
+
+def _is_whole(answer: Answer) -> bool:
+    """Whether a measure's numbers and their bounds are whole, as quantiles of whole numbers are."""
+    if answer.low is None or answer.high is None:
+        return False
+    told = np.concatenate([part.ravel() for part in (answer.value, answer.low, answer.high)])
+    told = told[np.isfinite(told)]
+    return bool((told == np.rint(told)).all())
 
 
 def _shown_cells(answer: Answer) -> int:
