@@ -25,8 +25,8 @@ later question dearer.
 
 **It is not taken wherever it costs less ρ.** It also takes a part of the δ that is set aside, and the larger of
 its two parts, of ρ and of that δ, has to be smaller than the part of ρ that the other noise takes; besides, δ has
-to be left for `SPARE` questions like it. Otherwise a few questions that save a little ρ would use up the δ. So where
-its part of δ is the larger one, a question can cost more ρ than with bounded noise that is asked for by name.
+to be left for `SPARE` questions like it. Otherwise a few questions that save a little ρ would use up the δ. So
+where its part of δ is the larger one, a question can cost more ρ than with bounded noise asked for by name.
 """
 
 from __future__ import annotations
