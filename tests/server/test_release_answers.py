@@ -16,7 +16,7 @@ from served_town import ServedTown, served_town
 from understudy.answer.sql_answer import SqlAnswer
 from understudy.errors import QueryError
 from understudy.server import release_answers
-from understudy.server.problems import Problem
+from understudy.server.problems import Problem, problem_of
 from understudy.server.release_answers import ReleaseAnswers
 from understudy.server.release_shelf import ReleaseShelf
 
@@ -163,3 +163,13 @@ def test_a_damaged_release_is_a_refusal(shelf: Path):
     with pytest.raises(Problem, match="cannot be read") as refused:
         ReleaseAnswers(ReleaseShelf(shelf)).answer("2026-spring", "count")
     assert refused.value.status == 409
+
+
+def test_no_refusal_of_a_server_names_a_limit_that_requests_lack(town: ServedTown):
+    loaded = us.Release.load(town.folder / "releases" / "2026-spring")
+    with pytest.raises(QueryError, match="max_cells") as refused:
+        loaded.answer("count by sex", max_cells=2)
+    told = problem_of(refused.value)
+    assert (told.status, told.code) == (422, "too-large")
+    assert "max_cells" not in told.hint
+    assert "fewer attributes" in told.hint
