@@ -54,8 +54,8 @@ class Method:
     `home` is where the function lives. `obstacle` says why it does not fit a run, if so, and gives no advice: what
     helps depends on what else fits. `predicted` is the largest error, in people, that it would certify for the
     workload, where errors of marginals with the run's target count by their `importance`; without it, `auto` takes
-    the method only as the `last_resort`. `weighs` says whether the workload's weights, and so a target, change what
-    it does. All are worked out from public numbers. `python_only` methods need what no command line can say.
+    the method only as the `last_resort`. `weighs` says whether the workload's weights, and so a target, change
+    what it does. All are worked out from public numbers. `python_only` methods need what no command line can say.
     """
 
     name: str
