@@ -156,6 +156,8 @@ def _show(found: Started, output: Path, report: Path) -> None:
     say_table([("column", "type", "what was found"), *rows], left={0, 1, 2}, indent=2)
     own = f", and delta {float(found.delta):.3g}" if found.delta else ""
     paid = "was paid before, and nothing now" if found.again else "was paid"
+    if 0 < found.now.units < found.cost.units:
+        paid = f"was paid, {found.now.currency} {found.now.amount:.6g} of it now and the rest before"
     if found.former:
         say(f"{FORMER} The declaration reads the file so; `--missing WORD` reads it anew, and is paid for.")
     say(

@@ -149,4 +149,6 @@ def _cell(column: Column, plain: Any) -> Any:
 
 
 def _typed(column: Column, plain: Any) -> Any:
+    if column.type == "timestamp" and isinstance(plain, str):
+        return dt.datetime.fromisoformat(plain)
     return dt.date.fromisoformat(plain) if column.type == "date" and isinstance(plain, str) else plain

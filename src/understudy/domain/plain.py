@@ -12,6 +12,7 @@ from understudy.domain.attribute import Attribute, Boolean, Categories, Outside
 from understudy.domain.bins import Bins
 from understudy.domain.date_format import DateFormat
 from understudy.domain.domain import Domain
+from understudy.domain.instants import Instants
 from understudy.domain.intake import Intake
 
 
@@ -48,6 +49,8 @@ def _attribute_as_plain(attribute: Attribute) -> dict[str, Any]:
     if isinstance(attribute, Bins):
         edges = [*attribute.starts, attribute.upper]
         plain["edges"] = [edge.isoformat() if isinstance(edge, dt.date) else edge for edge in edges]
+        if isinstance(attribute, Instants) and attribute.step != 1:
+            plain["resolution"] = attribute.step
         plain |= {} if attribute.decimals is None else {"decimals": attribute.decimals}
     if attribute.intake:
         plain["intake"] = _intake_as_plain(attribute.intake)
@@ -85,6 +88,9 @@ def _attribute_from_plain(plain: Mapping[str, Any]) -> Attribute:
     common["outside"] = Outside(plain["outside"])
     if plain["type"] == "category":
         return Categories(**common, values=tuple(plain["values"]))
+    if plain["type"] == "timestamp":
+        *begins, end = (dt.datetime.fromisoformat(edge) for edge in plain["edges"])
+        return Instants(**common, starts=tuple(begins), upper=end, step=plain.get("resolution", 1))
     read = {"integer": int, "real": float, "date": dt.date.fromisoformat}[plain["type"]]
     *starts, upper = (read(edge) for edge in plain["edges"])
     return Bins(**common, starts=tuple(starts), upper=upper, decimals=plain.get("decimals"))

@@ -44,7 +44,7 @@ def check_means(ledger: Ledger, reading: StartReading, price: Price) -> None:
     it is bought, so that a delta for their keys has to be left in any case.
     """
     known = {what: ledger.find(reading.request(what)) for what in PURCHASES}
-    if known["numbers"] is not None or known["keys"] is not None:
+    if any(known[what] is not None for what in PURCHASES[2:]):
         return  # they were the last ones, or their price is what the ledger will say
     paid = sum(debit.cost.units for debit in known.values() if debit is not None)
     wanted, left = int(price.amount * UNITS) - paid, ledger.available()

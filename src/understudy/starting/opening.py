@@ -24,8 +24,8 @@ from understudy.table.source import open_source
 from understudy.table.text_file import is_text, read_header
 from understudy.table.writing import reads_as_value
 
-PURCHASES = ("rows", "writings", "numbers", "keys")
-"""What a start may buy, in this order."""
+PURCHASES = ("rows", "writings", "numbers", "numbers and seconds", "keys")
+"""What a start may buy, in this order: `numbers and seconds` where a column holds times, and `numbers` else."""
 
 DELIMITERS = (",", ";", "\t", "|")
 

@@ -65,9 +65,9 @@ _OPEN_QUOTE = "If the file has more lines, a quotation mark that is never closed
 class Started:
     """What a start left: the declaration's text, what became of each column, and what it cost.
 
-    `cost` is what all purchases are charged in the ledger, `again` whether they had been made before, and
-    `share` the part of the rows that was read of each column. `former` tells that they were made by
-    an earlier version of the program, and that the file is read as it was then (`FORMER`).
+    `cost` is what all purchases are charged in the ledger, `now` what of it was charged now, `again` whether
+    all had been made before, and `share` the part of the rows that was read of each column. `former` tells that an
+    earlier version of the program made them, and that the file is read as it was then (`FORMER`).
     """
 
     name: str
@@ -79,6 +79,7 @@ class Started:
     rows: float
     share: float
     again: bool
+    now: Cost
     former: bool = False
 
     @property
@@ -132,6 +133,7 @@ def start(
         except InsufficientBudgetError as problem:
             raise purchase.overtaken(problem) from problem
         cost, spent = type(budget.cap)(purchase.units), purchase.delta
+        now = type(budget.cap)(purchase.units_now)
         reading.reader.forget()
     heading = _heading(budget, cost, spent, purchase)
     name = table_name(data)
@@ -156,7 +158,8 @@ def start(
         spent,
         purchase.rows,
         purchase.share,
-        purchase.again,
+        bool(purchase.before) and not now.units,
+        now,
         reading.former,
     )
 
@@ -184,12 +187,18 @@ class _StartPurchases:
         self.price = (budget.whole * PART).whole_units
         self.rows = self.share = 0.0
         self.requests: list[str] = []
-        self.again = False
+        self.before = set[str]()
 
     @property
     def units(self) -> int:
         """What the ledger charged for all of it, now or before."""
         debits = (self.curator.ledger.find(request) for request in self.requests)
+        return sum(debit.cost.units for debit in debits if debit is not None)
+
+    @property
+    def units_now(self) -> int:
+        """What the ledger charged for those purchases that had not been made before."""
+        debits = (self.curator.ledger.find(name) for name in self.requests if name not in self.before)
         return sum(debit.cost.units for debit in debits if debit is not None)
 
     @property
@@ -200,9 +209,9 @@ class _StartPurchases:
 
     def overtaken(self, problem: InsufficientBudgetError) -> RefusedError:
         """A refusal of the ledger, which says "nothing was spent" of one purchase, in words of the whole start."""
-        if not self.units:
+        if not self.units_now:
             return problem
-        paid = type(self.budget.cap)(self.units)
+        paid = type(self.budget.cap)(self.units_now)
         return RefusedError(
             f"the next purchase of this start costs {problem.currency} {problem.requested:.6g} and "
             f"{problem.remaining:.6g} remains, since something else was charged meanwhile",
@@ -252,9 +261,11 @@ class _StartPurchases:
         shared = price / max(len(readings) + len(with_keys), 1)
         profiles = keys = None
         if readings:
-            profiles = self.curator.profiles(
-                readings, (shared * len(readings)).whole_units, self.share, request=self._request("numbers")
-            )
+            # Moments are bought in seconds: what was bought of them in days is another purchase.
+            timed = any(reading.kind is ValueKind.MOMENT for reading in readings.values())
+            request = self._request("numbers and seconds" if timed else "numbers")
+            units = (shared * len(readings)).whole_units
+            profiles = self.curator.profiles(readings, units, self.share, request=request)
         if with_keys:
             request = self._request("keys")
             keys = self.curator.keys(
@@ -284,7 +295,8 @@ class _StartPurchases:
         known = self.curator.ledger.find(request) is not None
         if self.only_known is not None and not known:
             raise _there(self.only_known)
-        self.again = self.again or known
+        if known:
+            self.before.add(request)
         self.requests.append(request)
         return request
 
