@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from hashlib import sha256
 from typing import Any
 
@@ -23,6 +24,9 @@ def domain_as_plain(domain: Domain) -> list[dict[str, Any]]:
 
 def domain_from_plain(plain: Sequence[Mapping[str, Any]]) -> Domain:
     """The inverse of `domain_as_plain`. How a column is called and read may be left out.
+
+    `resolution`, which makes a number a measure and changes no cell, is read where it is told: a server tells it,
+    and the certificate of a release, whose digest names the cells, does not.
 
     Raises a `LookupError` where something is missing that must be said, a `ValueError` or `TypeError` where it
     is of another kind, and a `DomainError` where it makes no attribute.
@@ -93,4 +97,7 @@ def _attribute_from_plain(plain: Mapping[str, Any]) -> Attribute:
         return Instants(**common, starts=tuple(begins), upper=end, step=plain.get("resolution", 1))
     read = {"integer": int, "real": float, "date": dt.date.fromisoformat}[plain["type"]]
     *starts, upper = (read(edge) for edge in plain["edges"])
+    step = plain.get("resolution")
+    if step is not None:
+        common["resolution"] = Fraction(str(step))
     return Bins(**common, starts=tuple(starts), upper=upper, decimals=plain.get("decimals"))

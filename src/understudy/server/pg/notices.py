@@ -149,7 +149,8 @@ def explained(told: Mapping[str, Any], how: str) -> Sequence[str]:
         lines.append(f"  Error: every count within ± {_number(float(error))} people, {sure}")
     for forecast in told.get("forecast") or ():
         if forecast.get("error") is not None:
-            lines.append(f"  Error of {forecast['column']}: ± {forecast['error']:.4g} {forecast['unit']}")
+            unit = "" if forecast["unit"] == forecast["column"] else f" {forecast['unit']}"
+            lines.append(f"  Error of {forecast['column']}: ± {forecast['error']:.4g}{unit}")
     lines.append(f"  Asked: {how}")
     if not told["free"]:
         more = told.get("more_like_this")
