@@ -211,6 +211,8 @@ def test_one_person_moves_the_people_of_few_keys_by_one(rows, more, keys_each):
         ("12/31/2024", "month/day"), ("1/2/2024", "day or month"), ("31.12.2024", "day.month"),
         ("2024-02-29 12:30:00", "moment"), ("1,234.5", "thousands"), ("1.234,5", "comma"), ("3,5", "comma"),
         ("$1,200", "currency"), ("€ 3.50", "currency"), ("€ 3,50", "currency comma"), ("N/A", "text"),
+        ("20%", "per cent"), ("-3 %", "per cent"), ("13.5%", "per cent point"), ("13,5 %", "per cent comma"),
+        ("%", "text"), ("a%", "text"),
     ],
 )  # fmt: skip
 def test_each_text_is_written_in_one_way(text, writing, tmp_path: Path):

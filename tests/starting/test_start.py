@@ -7,7 +7,9 @@ import datetime as dt
 import gzip
 import json
 import random
+from dataclasses import replace
 from fractions import Fraction
+from hashlib import sha256
 from pathlib import Path
 
 import duckdb
@@ -18,21 +20,26 @@ import pyarrow.parquet as pq
 import pytest
 
 import understudy as us
+import understudy.starting.start as starting
 from page_checks import read_page
 from program import call
+from understudy.declaration.declaration import SourceSpec, Undecodable
 from understudy.declaration.file import read
 from understudy.errors import InsufficientBudgetError, LedgerError, RefusedError, SourceError
 from understudy.ledger import export, verifier
 from understudy.ledger.declared import open_ledger
 from understudy.ledger.witness import Witness
 from understudy.noise.samplers import SeededNoise
+from understudy.privacy.event import GaussianNoise
+from understudy.privacy.key_event import TruncatedGeometricKeys
 from understudy.privacy.relation import Neighbours
 from understudy.rational import exact
+from understudy.starting import opening
 from understudy.starting.find_keys import find_keys
-from understudy.starting.start import budget_of, start
+from understudy.starting.start import FORMER, budget_of, start
 from understudy.starting.summary import summary
 from understudy.starting.written import reading_of
-from understudy.table.column_reader import WRITINGS, ValueKind
+from understudy.table.column_reader import MISSING_WORDS, WRITINGS, ValueKind
 from understudy.table.source import open_source
 
 ROWS = 6_000
@@ -412,6 +419,10 @@ def written(**shares):
         ({"comma": 0.8, "whole": 0.2}, ValueKind.REAL),
         ({"currency": 1}, ValueKind.REAL),
         ({"currency_comma": 0.9, "currency": 0.1}, ValueKind.REAL),
+        ({"per_cent": 1}, ValueKind.REAL),
+        ({"per_cent": 0.2, "per_cent_point": 0.7, "whole": 0.1}, ValueKind.REAL),
+        ({"per_cent": 0.2, "per_cent_comma": 0.8}, ValueKind.REAL),
+        ({"per_cent_point": 0.5, "per_cent_comma": 0.5}, None),
         ({"day": 1}, ValueKind.DAY),
         ({"day": 0.4, "day_month": 0.4, "day_or_month": 0.1, "day__month": 0.1}, ValueKind.DAY),
         ({"moment": 1}, ValueKind.MOMENT),
@@ -426,6 +437,28 @@ def test_what_a_column_is_follows_from_how_it_is_written(shares, kind):
     reading, why = reading_of(written(**shares))
     assert (None if reading is None else reading.kind) is kind
     assert why
+
+
+def test_counts_that_were_bought_when_fewer_ways_of_writing_were_known_are_read():
+    known = WRITINGS[: WRITINGS.index("text") + 1]
+    assert len(known) == 15  # what ledgers hold
+    reading, _ = reading_of([1000 * (name == "whole") for name in known])
+    assert reading is not None
+
+
+def test_numbers_in_per_cent_are_numbers(tmp_path):
+    shares = {
+        "point": [f"{i % 80}.5%" for i in range(3_000)],
+        "comma": [f"{i % 80},5 %" for i in range(3_000)],
+    }
+    found = started(_written(tmp_path / "t.csv", shares), tmp_path / "u.yml", epsilon=50)
+    assert {column.name: column.kind for column in found.columns} == {"point": "real", "comma": "real"}
+    domain = read(tmp_path / "u.yml").domain
+    assert domain["point"].intake.percent
+    assert domain["comma"].intake.decimal == ","
+    with us.open(tmp_path / "u.yml") as opened:
+        for name in shares:
+            assert abs(opened.ask(f"count {name} < 40", epsilon=5).value - 1_500) < 300
 
 
 # ---------------------------------------------------------------------------------------- keys of one column
@@ -571,3 +604,100 @@ def test_no_row_is_lost_by_bytes_of_another_encoding(neighbours, tmp_path):
     town = next(column for column in named.columns if column.name == "town")
     assert {label for label, _ in town.keys} == {"Köln", "Zürich"}
     assert "--encoding" not in town.why
+
+
+# ---------------------------------------------------------------------------------------- paid once, priced whole
+
+
+def _started_earlier(data: Path, target: Path, monkeypatch, **given):
+    """A start as the program made it before it knew words for missing values and other encodings' bytes."""
+
+    def spec_of(data, **told):
+        return replace(opening.spec_of(data, **told), undecodable=Undecodable.DROP)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(starting, "spec_of", spec_of)
+        return started(data, target, missing=(), **given)
+
+
+@pytest.mark.parametrize("neighbours", [Neighbours.REPLACE, Neighbours.ADD_REMOVE])
+@pytest.mark.parametrize("kept", ["zcdp", "renyi"])
+def test_what_an_earlier_version_bought_is_found_again_and_read_as_it_was_then(
+    neighbours, kept, tmp_path, monkeypatch
+):
+    data, target = _with_words(tmp_path), tmp_path / "u.yml"
+    given = {"epsilon": 50, "neighbours": neighbours, "kept": kept}
+    before = _started_earlier(data, target, monkeypatch, **given)
+    with us.open(target) as opened:
+        requests = {debit.request for debit in opened.ledger.debits()}
+    named = open_source(SourceSpec(str(data)), base=tmp_path).version
+    assert f"start writings {sha256(repr(named).encode()).hexdigest()[:12]}" in requests
+    again = started(data, target, overwrite=True, **given)
+    assert again.again
+    assert again.former
+    assert again.columns == before.columns
+    assert again.cost == before.cost
+    assert FORMER in target.read_text()
+    assert "undecodable:" not in again.text
+    with us.open(target) as opened:
+        assert {debit.request for debit in opened.ledger.debits()} == requests
+    assert not again.now.units
+    anew = started(data, tmp_path / "anew.yml", missing=MISSING_WORDS, **given)
+    assert not anew.former
+    assert anew.text != again.text
+    assert not started(data, tmp_path / "last.yml", **given).former  # what was bought last as it is read now
+
+
+@pytest.mark.parametrize("kept", ["zcdp", "renyi", "gdp"])
+def test_keys_leave_some_delta_for_another_start(kept, tmp_path):
+    towns = {"town": [("Köln", "Zürich")[i % 2] for i in range(3_000)]}
+    data = _written(tmp_path / "t.csv", towns, "latin-1")
+    given = {"epsilon": 5, "delta": 1e-6, "kept": kept}
+    for number, encoding in enumerate(("utf-8", "latin-1", "cp1252")):
+        first = started(data, tmp_path / f"{number}.yml", encoding=encoding, **given)
+        again = started(data, tmp_path / f"{number}.yml", encoding=encoding, overwrite=True, **given)
+        assert [column.kind for column in first.columns] == ["category"]
+        assert again.again
+        assert again.columns == first.columns
+
+
+def test_a_start_that_the_ledger_cannot_pay_for_is_refused_before_its_first_charge(tmp_path):
+    data = _written(tmp_path / "t.csv", {"town": [("Ulm", "Bonn")[i % 2] for i in range(3_000)]})
+    started(data, tmp_path / "u.yml", epsilon=5, delta=1e-6)
+    with us.open(tmp_path / "u.yml") as opened:
+        opened.ask("count by town", rho=float(opened.ledger.remaining.amount) * 0.9)
+        spent = opened.ledger.spent
+    given = ("t.csv", "--epsilon", "5", "--delta", "1e-6", "--encoding", "latin-1", "-o", "l.yml")
+    for more in ((), ("--dry-run",)):
+        said = " ".join(call("start", *given, *more, cwd=tmp_path, status=1).stderr.split())
+        assert "Nothing was spent" in said
+        assert "another folder" in said
+    again = call("start", "t.csv", "--epsilon", "5", "--delta", "1e-6", "--dry-run", cwd=tmp_path).stdout
+    assert "not paid for again" in " ".join(again.split())
+    with us.open(tmp_path / "u.yml") as opened:
+        assert opened.ledger.spent == spent
+
+
+def test_a_start_without_delta_for_keys_is_refused_before_its_first_charge(tmp_path):
+    data = _written(tmp_path / "t.csv", {"town": [("Ulm", "Bonn")[i % 2] for i in range(3_000)]})
+    budget = budget_of(5, 1e-6)
+    event = GaussianNoise(l2_squared=Fraction(1), variance=Fraction(10**6))
+    spent_keys = TruncatedGeometricKeys(epsilon=Fraction(1, 100), keys=1, reach=10**4, delta=budget.key_delta)
+    with opening.ledger_of(data, tmp_path / "u.yml", budget, {}) as ledger:
+        ledger.charge(event, question="q", request="q")
+        ledger.charge(spent_keys, question="k", request="k")
+        spent = ledger.spent
+        with pytest.raises(InsufficientBudgetError, match="key_delta"):
+            started(data, tmp_path / "u.yml", epsilon=5, delta=1e-6)
+        assert ledger.spent == spent
+
+
+def test_a_start_that_is_overtaken_says_what_was_spent(tmp_path, monkeypatch):
+    data = _written(tmp_path / "t.csv", {"town": [("Ulm", "Bonn")[i % 2] for i in range(3_000)]})
+    started(data, tmp_path / "u.yml", epsilon=5, delta=1e-6)
+    with us.open(tmp_path / "u.yml") as opened:
+        opened.ask("count by town", rho=float(opened.ledger.remaining.amount) * 0.95)
+    monkeypatch.setattr(starting, "check_means", lambda *_: None)  # as if somebody else came after it
+    with pytest.raises(RefusedError, match="was paid for the purchases before it") as refused:
+        started(data, tmp_path / "l.yml", epsilon=5, delta=1e-6, encoding="latin-1")
+    assert "Nothing was spent" not in str(refused.value)

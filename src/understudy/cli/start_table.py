@@ -63,17 +63,24 @@ def start(
     from understudy import __version__
     from understudy.output import write_file
     from understudy.privacy.relation import Relation
-    from understudy.starting.forecast import forecast
-    from understudy.starting.start import budget_of, columns_of
+    from understudy.starting.forecast import forecast_file
+    from understudy.starting.start import budget_of
     from understudy.starting.start import start as begin
     from understudy.starting.summary import summary
-    from understudy.table.column_reader import MISSING_WORDS
 
+    words = None if missing is None else [word for word in missing if word]
     if dry_run:
-        names = columns_of(data, table=table, encoding=encoding, delimiter=delimiter)
-        _foretell(
-            forecast(len(names), budget_of(epsilon, delta, kept.value), Relation(neighbours)), as_json=as_json
+        expected = forecast_file(
+            data,
+            output,
+            budget_of(epsilon, delta, kept.value),
+            Relation(neighbours),
+            table=table,
+            encoding=encoding,
+            delimiter=delimiter,
+            missing=words,
         )
+        _foretell(expected, as_json=as_json)
         return
     check_output(report, overwrite=True, belonging=[data, output])
     with busy("Buying bounds, bins and keys", quiet=as_json):
@@ -87,7 +94,7 @@ def start(
             table=table,
             encoding=encoding,
             delimiter=delimiter,
-            missing=MISSING_WORDS if missing is None else [word for word in missing if word],
+            missing=words,
             overwrite=overwrite,
         )
     made = f"Made with understudy {__version__} at {datetime.now(UTC):%Y-%m-%d %H:%M} UTC."
@@ -108,6 +115,7 @@ def _foretell(expected: StartForecast, *, as_json: bool) -> None:
                 "share": expected.share,
                 "deviation": expected.deviation,
                 "threshold": expected.threshold,
+                "repeated": expected.repeated,
             }
         )
         return
@@ -119,7 +127,8 @@ def _foretell(expected: StartForecast, *, as_json: bool) -> None:
     say(
         f"{expected.columns:,} columns for {expected.price.currency} {float(expected.price.amount):.4g}, "
         f"{expected.share:.0%} of the budget. A count of a bin would have noise of deviation "
-        f"{expected.deviation:,.0f}, if all columns held numbers. {keys} Nothing was spent."
+        f"{expected.deviation:,.0f}, if all columns held numbers. {keys} "
+        f"{'What was bought of it before is not paid for again. ' if expected.repeated else ''}Nothing was spent."
     )
 
 
@@ -132,6 +141,7 @@ def _plain(found: Started, output: Path, report: Path) -> dict[str, object]:
         "delta": float(found.delta),
         "share": found.budget.share(found.cost),
         "repeated": found.again,
+        "earlier_reading": found.former,
         "columns": [
             {"column": column.name, "type": column.kind or None, "why": column.why}
             for column in found.columns
@@ -140,10 +150,16 @@ def _plain(found: Started, output: Path, report: Path) -> dict[str, object]:
 
 
 def _show(found: Started, output: Path, report: Path) -> None:
+    from understudy.starting.start import FORMER
+
     rows = [(column.name, column.kind or "left out", column.why) for column in found.columns]
     say_table([("column", "type", "what was found"), *rows], left={0, 1, 2}, indent=2)
     own = f", and delta {float(found.delta):.3g}" if found.delta else ""
     paid = "was paid before, and nothing now" if found.again else "was paid"
+    if 0 < found.now.units < found.cost.units:
+        paid = f"was paid, {found.now.currency} {found.now.amount:.6g} of it now and the rest before"
+    if found.former:
+        say(f"{FORMER} The declaration reads the file so; `--missing WORD` reads it anew, and is paid for.")
     say(
         f"Wrote {output} and {report}. {found.cost.currency} {found.cost.amount:.6g} "
         f"({found.budget.share(found.cost):.1%} of the budget{own}) {paid}. "

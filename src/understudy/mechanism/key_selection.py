@@ -63,7 +63,7 @@ from understudy.privacy.filter import ZCDP_FILTER, Filter
 from understudy.privacy.key_event import GaussianKeys, TruncatedGeometricKeys
 from understudy.privacy.relation import Relation
 from understudy.privacy.tails import ROOM, gaussian_tail, truncated_geometric_end
-from understudy.rational import Number, positive, probability
+from understudy.rational import Number, exact, positive, probability
 
 MAX_REACH = 1 << 40
 """No threshold is farther from the least count: far above every table."""
@@ -269,6 +269,16 @@ def best_selection(
         for kind in (TruncatedGeometricSelection, GaussianSelection)
     ]
     return min(found, key=lambda selection: selection.threshold)
+
+
+def delta_again(delta: Fraction) -> Fraction:
+    """A delta for which `best_selection` makes the selection again whose event has this `delta`.
+
+    The event of a selection of reach k has its tail at k times 1 + 3 ROOM, and `of` divides by 1 + 4 ROOM: with
+    two more the reach is k again. The delta is below the one that the selection was made for, where the other kind
+    of noise had no lower threshold, and with less it has a higher one or the same.
+    """
+    return delta * (1 + 2 * exact(ROOM, "room"))
 
 
 def _least_reach(holds: Callable[[int], bool], enough: int) -> int:

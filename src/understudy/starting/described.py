@@ -210,6 +210,8 @@ def _intake(reading: NumberReading) -> dict[str, str]:
         fields["decimal"] = _quoted(intake.decimal)
     if intake.thousands:
         fields["thousands"] = _quoted(intake.thousands)
+    if intake.percent:
+        fields["percent"] = "true"
     return fields
 
 

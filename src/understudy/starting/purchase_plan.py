@@ -30,7 +30,8 @@ from understudy.privacy.relation import Relation
 from understudy.project import PreparedQuestion, Project
 from understudy.rational import Number, exact, positive, probability
 from understudy.starting.find_keys import USUAL_PART, no_delta_for_keys
-from understudy.starting.start import DELTA_SPENT, LEAST_PEOPLE, PART, budget_of
+from understudy.starting.means import DELTA_SPENT
+from understudy.starting.start import LEAST_PEOPLE, PART, budget_of
 
 SMALLEST = 2.0**-30
 """The part of the largest epsilon below which none is tried."""

@@ -12,17 +12,14 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from understudy.curator.column_curator import ColumnCurator
 from understudy.declaration.declaration import SourceSpec, Undecodable
-from understudy.declaration.outline import Outline, OutlineEntry, name_from, scalar
-from understudy.errors import LedgerError, RefusedError, SourceError
-from understudy.ledger.place import ledger_place, witness_place
+from understudy.declaration.outline import Outline, OutlineEntry, scalar
+from understudy.errors import InsufficientBudgetError, LedgerError, RefusedError, SourceError
 from understudy.ledger.store import DurableLedger
-from understudy.ledger.witness import Witness
 from understudy.mechanism.additive import noise_for
 from understudy.mechanism.column_profile.profile import SHARES, ColumnProfiling
 from understudy.output import write_file
@@ -33,11 +30,10 @@ from understudy.privacy.price import Price
 from understudy.privacy.relation import Neighbours, Relation
 from understudy.rational import Number, exact
 from understudy.starting.described import StartedColumn, flag, left_out, of_keys, of_numbers
+from understudy.starting.means import check_means, keys_delta
+from understudy.starting.opening import StartReading, ledger_of, reading_for, spec_of, table_name
 from understudy.starting.written import reading_of
-from understudy.table.column_reader import MISSING_WORDS, ColumnReader, NumberReading, ValueKind
-from understudy.table.source import open_source
-from understudy.table.text_file import is_text, read_header
-from understudy.table.writing import reads_as_value
+from understudy.table.column_reader import NumberReading, ValueKind
 
 if TYPE_CHECKING:
     from understudy.noise.samplers import NoiseSource
@@ -50,16 +46,17 @@ ROWS_PART = Fraction(1, 50)
 """What of that tells how columns are written, and how many rows there are, where that has to be bought."""
 
 KEYS_DELTA = Fraction(1, 2)
-"""The part of delta that is set aside for keys; a start spends four fifths of it."""
-
-DELTA_SPENT = Fraction(4, 5)
+"""The part of delta that is set aside for keys; a start spends four fifths of what is left of it."""
 
 LEAST_PEOPLE = 10
 """No key of fewer rows is ever told, whatever the noise."""
 
 WRITTEN = "Written by `understudy start`"
 
-DELIMITERS = (",", ";", "\t", "|")
+FORMER = (
+    "An earlier version bought this: it read no words for missing values, and no rows with undecodable bytes."
+)
+"""What is said where the purchases of an older start are told again."""
 
 _OPEN_QUOTE = "If the file has more lines, a quotation mark that is never closed may have made them one. "
 
@@ -68,8 +65,9 @@ _OPEN_QUOTE = "If the file has more lines, a quotation mark that is never closed
 class Started:
     """What a start left: the declaration's text, what became of each column, and what it cost.
 
-    `cost` is what all purchases are charged in the ledger, `again` whether they had been made before, and
-    `share` the part of the rows that was read of each column.
+    `cost` is what all purchases are charged in the ledger, `now` what of it was charged now, `again` whether
+    all had been made before, and `share` the part of the rows that was read of each column. `former` tells that an
+    earlier version of the program made them, and that the file is read as it was then (`FORMER`).
     """
 
     name: str
@@ -81,6 +79,8 @@ class Started:
     rows: float
     share: float
     again: bool
+    now: Cost
+    former: bool = False
 
     @property
     def kept(self) -> tuple[StartedColumn, ...]:
@@ -99,7 +99,7 @@ def start(
     table: str = "",
     encoding: str = "utf-8",
     delimiter: str | None = None,
-    missing: Sequence[str] = MISSING_WORDS,
+    missing: Sequence[str] | None = None,
     overwrite: bool = False,
     noise: NoiseSource | None = None,
     environ: Mapping[str, str] = os.environ,
@@ -107,43 +107,40 @@ def start(
     """Buy what a declaration of the file needs, write it into `target`, and return what was found.
 
     `kept` is the privacy filter of the budget: `zcdp`, `renyi` or `gdp`. `missing` are texts that stand for no
-    value in a file of text, in columns of numbers, days, and yes or no; the usual ones are a public list. Bytes
-    of such a file that are not in its encoding become the character U+FFFD, and no row is lost by them.
+    value in a file of text, in columns of numbers, days, and yes or no; None stands for a public list of usual
+    ones. Bytes of such a file that are not in its encoding become the character U+FFFD; no row is lost by them.
+    Where `missing` is None and an earlier version of the program, which knew neither, has started the file in the
+    same ledger, the file is read as it was then, and what was paid for is told again.
 
     The ledger stands where the declaration will look for it. The same file under the same budget is never paid
     for twice: where `target` was written by an earlier start of it, that is read from the ledger, and the file
     is left as it is. Raises a SourceError or a RefusedError, before anything is spent, where the file cannot be
-    read, has no rows, or has too few for the budget, and where `target` is there and may not be replaced.
+    read, has no rows, or has too few for the budget, where the ledger cannot pay for all of the start, and where
+    `target` is there and may not be replaced.
     """
     known = _is_started(target, data, overwrite=overwrite)
     budget = budget_of(epsilon, delta, kept)
-    spec = _spec(data, table=table, encoding=encoding, delimiter=delimiter)
-    source = open_source(spec, base=Path(), candid=True)
-    ledger = None
-    try:
-        name = name_from(data.name.split(".")[0])
-        base = target.resolve().parent
-        seen = witness_place("", base=base, environ=environ)
-        ledger = DurableLedger(
-            ledger_place("", base=base, environ=environ),
-            name,
-            budget,
-            witness=None if seen is None else Witness(seen),
-        )
+    spec = spec_of(data, table=table, encoding=encoding, delimiter=delimiter)
+    with (
+        ledger_of(data, target, budget, environ) as ledger,
+        reading_for(spec, ledger, missing) as reading,
+    ):
         _check_not_lost(ledger, target)
-        reader = ColumnReader(source, missing=missing)
-        curator = ColumnCurator(reader, ledger, Relation(neighbours), noise=noise)
-        purchase = _StartPurchases(reader, curator, budget, only_known=target if known else None)
-        columns = purchase.made()
+        curator = ColumnCurator(reading.reader, ledger, Relation(neighbours), noise=noise)
+        purchase = _StartPurchases(reading, curator, budget, only_known=target if known else None)
+        try:
+            columns = purchase.made()
+        except InsufficientBudgetError as problem:
+            raise purchase.overtaken(problem) from problem
         cost, spent = type(budget.cap)(purchase.units), purchase.delta
-        reader.forget()
-    finally:
-        source.close()
-        if ledger is not None:
-            ledger.close()
+        now = type(budget.cap)(purchase.units_now)
+        reading.reader.forget()
     heading = _heading(budget, cost, spent, purchase)
+    name = table_name(data)
     outline = Outline(
-        heading, _settings(name, data, target, spec, neighbours, budget), tuple(c.entry for c in columns)
+        heading,
+        _settings(name, data, target, reading.spec, neighbours, budget),
+        tuple(c.entry for c in columns),
     )
     if not any(column.kind for column in columns):
         raise RefusedError(
@@ -161,7 +158,9 @@ def start(
         spent,
         purchase.rows,
         purchase.share,
-        purchase.again,
+        bool(purchase.before) and not now.units,
+        now,
+        reading.former,
     )
 
 
@@ -174,36 +173,21 @@ def budget_of(epsilon: Number, delta: Number, kept: str = "zcdp") -> Budget:
     return Budget.of(epsilon, delta, key_delta=keys, filter=kept)
 
 
-def columns_of(
-    data: Path, *, table: str = "", encoding: str = "utf-8", delimiter: str | None = None
-) -> tuple[str, ...]:
-    """The names of a file's columns, as `start` would read them. Reads no row."""
-    _check_there(data)
-    source = open_source(
-        _spec(data, table=table, encoding=encoding, delimiter=delimiter), base=Path(), candid=True
-    )
-    try:
-        return tuple(ColumnReader(source).kinds())
-    finally:
-        source.close()
-
-
 class _StartPurchases:
     """The purchases of one start, in their order; each is a debit under a name of its own."""
 
     def __init__(
-        self, reader: ColumnReader, curator: ColumnCurator, budget: Budget, *, only_known: Path | None
+        self, reading: StartReading, curator: ColumnCurator, budget: Budget, *, only_known: Path | None
     ) -> None:
         self.only_known = only_known
-        self.reader = reader
+        self.reading = reading
+        self.reader = reading.reader
         self.curator = curator
         self.budget = budget
         self.price = (budget.whole * PART).whole_units
-        told = reader.source_name + (repr(reader.missing) if reader.missing else "")
-        self.version = sha256(told.encode()).hexdigest()[:12]
         self.rows = self.share = 0.0
         self.requests: list[str] = []
-        self.again = False
+        self.before = set[str]()
 
     @property
     def units(self) -> int:
@@ -212,15 +196,35 @@ class _StartPurchases:
         return sum(debit.cost.units for debit in debits if debit is not None)
 
     @property
+    def units_now(self) -> int:
+        """What the ledger charged for those purchases that had not been made before."""
+        debits = (self.curator.ledger.find(name) for name in self.requests if name not in self.before)
+        return sum(debit.cost.units for debit in debits if debit is not None)
+
+    @property
     def delta(self) -> Fraction:
         """What the purchases carry of delta."""
         debits = (self.curator.ledger.find(request) for request in self.requests)
         return sum((debit.event.delta_cost() for debit in debits if debit is not None), Fraction(0))
 
+    def overtaken(self, problem: InsufficientBudgetError) -> RefusedError:
+        """A refusal of the ledger, which says "nothing was spent" of one purchase, in words of the whole start."""
+        if not self.units_now:
+            return problem
+        paid = type(self.budget.cap)(self.units_now)
+        return RefusedError(
+            f"the next purchase of this start costs {problem.currency} {problem.requested:.6g} and "
+            f"{problem.remaining:.6g} remains, since something else was charged meanwhile",
+            remedy=f"{paid.currency} {paid.amount:.6g} was paid for the purchases before it, which the ledger "
+            "keeps: they are not paid for again. Declare the columns by hand (`understudy init`)",
+        )
+
     def made(self) -> tuple[StartedColumn, ...]:
         kinds = self.reader.kinds()
         if not kinds:
             raise SourceError("the table has no columns")
+        if self.only_known is None:
+            check_means(self.curator.ledger, self.reading, self.price)
         self.rows = self._number_of_rows(len(kinds))
         self.share = self.reader.share(self.rows, len(kinds))
         why = {name: str(kind) for name, kind in kinds.items()}
@@ -263,13 +267,14 @@ class _StartPurchases:
             units = (shared * len(readings)).whole_units
             profiles = self.curator.profiles(readings, units, self.share, request=request)
         if with_keys:
+            request = self._request("keys")
             keys = self.curator.keys(
                 with_keys,
                 (shared * len(with_keys)).whole_units,
                 self.share,
-                delta=self.budget.key_delta * DELTA_SPENT,
+                delta=keys_delta(self.curator.ledger, request),
                 at_least=LEAST_PEOPLE,
-                request=self._request("keys"),
+                request=request,
             )
         found: list[StartedColumn] = []
         for name, kind in kinds.items():
@@ -286,11 +291,12 @@ class _StartPurchases:
         return tuple(found)
 
     def _request(self, what: str) -> str:
-        request = f"start {what} {self.version}"
+        request = self.reading.request(what)
         known = self.curator.ledger.find(request) is not None
         if self.only_known is not None and not known:
             raise _there(self.only_known)
-        self.again = self.again or known
+        if known:
+            self.before.add(request)
         self.requests.append(request)
         return request
 
@@ -324,7 +330,7 @@ def _is_started(target: Path, data: Path, *, overwrite: bool) -> bool:
 
     Raises a SourceError where there is no such table, and where another file is in the place of the declaration.
     """
-    _check_there(data)
+    check_there(data)
     if not target.exists() or overwrite:
         if target.exists() and target.samefile(data):
             raise SourceError(f"{target} is the table itself: write elsewhere with --output")
@@ -334,7 +340,7 @@ def _is_started(target: Path, data: Path, *, overwrite: bool) -> bool:
     return True
 
 
-def _check_there(data: Path) -> None:
+def check_there(data: Path) -> None:
     """Raises a SourceError where no file is."""
     if not data.exists():
         raise SourceError(f"there is no file {data}; name a CSV, TSV, Parquet or DuckDB file")
@@ -362,25 +368,6 @@ def _there(target: Path) -> SourceError:
         f"{target} exists already, and nothing was spent; replace it with --overwrite, or write elsewhere with "
         "--output. What was paid for this table under the same budget is not paid again"
     )
-
-
-def _spec(data: Path, *, table: str, encoding: str, delimiter: str | None) -> SourceSpec:
-    """How the file is read; of a file of text, by its first line."""
-    place = str(data.resolve())
-    if not is_text(data):
-        if encoding != "utf-8" or delimiter is not None:
-            raise SourceError(f"{data.name} is no file of text: leave --encoding and --delimiter out")
-        return SourceSpec(place, table)
-    if table:
-        raise SourceError(f"{data.name} holds one table: leave --table out")
-    found = {mark: read_header(data, mark, encoding) for mark in DELIMITERS}
-    best = max(DELIMITERS, key=lambda mark: len(found[mark])) if delimiter is None else delimiter
-    if any(map(reads_as_value, found.get(best) or read_header(data, best, encoding))):
-        raise SourceError(
-            f"the first line of {data.name} has numbers or days where names of columns are expected: if it is "
-            "a row, put a line with the names before it. What stands there becomes public; nothing was spent"
-        )
-    return SourceSpec(place, delimiter=best, encoding=encoding, undecodable=Undecodable.REPLACE)
 
 
 def _settings(
@@ -416,4 +403,5 @@ def _heading(budget: Budget, cost: Cost, delta: Fraction, purchase: _StartPurcha
         f"{WRITTEN}: bounds, bins and keys were bought privately, and may be published.",
         f"They cost {cost.currency} {cost.amount:.6g}{own}, {budget.share(cost):.1%} of the budget. In the ledger",
         f"that is {', '.join(repr(request) for request in purchase.requests)}; to start again costs nothing.",
+        *((FORMER,) if purchase.reading.former else ()),
     )

@@ -20,9 +20,11 @@ FORMATS = {"day": "%Y-%m-%d", "day/month": "%d/%m/%Y", "month/day": "%m/%d/%Y", 
 def reading_of(counts: Sequence[int]) -> tuple[NumberReading | None, str]:
     """How a column of text is read as numbers or days; None where it is text, or yes and no. And why, in words.
 
-    `counts` are noisy, one for each of the `WRITINGS`. What is read as text has its `kind` in the words.
+    `counts` are noisy, one for each of the `WRITINGS`, or for the first ones of them, where they were bought when
+    no others were known. What is read as text has its `kind` in the words.
     """
-    some = {name: max(float(count), 0.0) for name, count in zip(WRITINGS, counts, strict=True)}
+    some = dict.fromkeys(WRITINGS, 0.0)
+    some |= {name: max(float(count), 0.0) for name, count in zip(WRITINGS, counts, strict=False)}
     total = sum(some.values()) - some["missing"]
     if total <= 0:
         return None, "nothing"
@@ -60,6 +62,12 @@ _MARKED = (
         Intake(strip=SIGNS, decimal=",", thousands="."),
         "amounts of money with a decimal comma",
     ),
+    (("per cent", "per cent point", "whole", "real"), Intake(percent=True), "numbers in per cent"),
+    (
+        ("per cent", "per cent comma", "whole"),
+        Intake(percent=True, decimal=","),
+        "numbers in per cent with a decimal comma",
+    ),
 )
 _WORDS: Mapping[str, str] = {
     "whole": "whole numbers",
@@ -71,6 +79,9 @@ _WORDS: Mapping[str, str] = {
     "currency": "amounts of money",
     "currency comma": "amounts of money",
     "flag": "yes or no",
+    "per cent": "numbers in per cent",
+    "per cent point": "numbers in per cent",
+    "per cent comma": "numbers in per cent",
 }
 
 

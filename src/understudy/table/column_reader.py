@@ -71,9 +71,12 @@ TYPES = {
 
 WRITINGS = (
     "missing", "whole", "flag", "real", "day", "day/month", "month/day", "day or month", "day.month", "moment",
-    "thousands", "comma", "currency", "currency comma", "text",
+    "thousands", "comma", "currency", "currency comma", "text", "per cent", "per cent point", "per cent comma",
 )  # fmt: skip
-"""How one text is written: each text is written in exactly one of these ways."""
+"""How one text is written: each text is written in exactly one of these ways.
+
+Answers in ledgers have one count for each, in this order: what is new stands at the end.
+"""
 
 MISSING_WORDS = ("N/A", "n/a", "NA", "-", "?", "null", "NULL", "Null", "none", "None", "NONE", "nan", "NaN")
 """Texts that stand for no value in columns of numbers, days, and yes or no, unless another list is given.
@@ -105,6 +108,9 @@ _RULES = (
     ("currency", f"{_BARE} <> t AND (regexp_full_match({_BARE}, {_POINTED}) "
                  f"OR regexp_full_match({_BARE}, '[+-]?[0-9]+([.][0-9]*)?'))"),
     ("currency comma", f"{_BARE} <> t AND regexp_full_match({_BARE}, {_COMMA})"),
+    ("per cent", r"regexp_full_match(t, '[+-]?[0-9]+ ?%')"),
+    ("per cent point", r"regexp_full_match(t, '[+-]?([0-9]+[.][0-9]*|[.][0-9]+) ?%')"),
+    ("per cent comma", r"regexp_full_match(t, '[+-]?[0-9]+,[0-9]+ ?%')"),
 )  # fmt: skip
 """The first of these that holds says how a text is written; `t` is the text without blanks around it."""
 
@@ -207,7 +213,7 @@ class ColumnReader:
             places = ", ".join(str(first + i) for i in range(len(part)))
             texts = ", ".join(map(identifier, part))
             statement = (
-                f"SELECT c, CASE {cases} ELSE {len(WRITINGS) - 1} END AS k, sum(n) FROM "  # of each text once
+                f"SELECT c, CASE {cases} ELSE {WRITINGS.index('text')} END AS k, sum(n) FROM "  # of each text once
                 f"(SELECT c, trim(v) AS t, count(*) AS n FROM (SELECT unnest([{places}]) AS c, "
                 f"unnest([{texts}]) AS v FROM {self._rows}) GROUP BY c, t) GROUP BY c, k"
             )
