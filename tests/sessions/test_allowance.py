@@ -141,7 +141,9 @@ def test_an_announced_class_was_asked_for_and_needs_no_allowance():
 
 def test_a_class_without_a_price_is_not_bought_and_the_count_is():
     """Under `gdp` little discrete Gaussian noise has no price: the count is bought, as if there were no class."""
-    letters = Domain((Categories(name="a", values=tuple("abcdefghijkl")), Categories(name="b", values=("x",))))
+    letters = Domain(
+        (Categories(name="a", values=tuple("abcdefghijkl")), Categories(name="b", values=("x",)))
+    )
     table = np.full([attribute.size for attribute in letters], 20_000 // letters.size())
     ledger = MemoryLedger(Budget.of(900, 1e-6, filter="gdp"))
     one = curator_of(Cells(letters, table), epsilon=900, delta=1e-6, ledger=ledger)

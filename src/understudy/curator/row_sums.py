@@ -98,7 +98,9 @@ class RowSumReader:
         self._nothing = RowSums(other="something was spent before the ledger began" if opening else "")
         self._read = self._nothing
         self._upto: dict[str, RowSums] = {}
-        self._skipped = self._reread = 0  # entries up to these were left out once, or were read from the first on
+        self._skipped = self._reread = (
+            0  # entries up to these were left out once, or were read from the first on
+        )
 
     @property
     def read(self) -> RowSums:

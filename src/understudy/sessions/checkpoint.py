@@ -112,7 +112,16 @@ class SessionCheckpoint:
                 return None
             unpacked = zlib.decompressobj()
             state = read(unpacked.decompress(packed, MOST_BYTES), self._known)
-        except (LedgerError, RequestConflictError, Unreadable, Unwritable, ValueError, KeyError, TypeError, zlib.error):
+        except (
+            LedgerError,
+            RequestConflictError,
+            Unreadable,
+            Unwritable,
+            ValueError,
+            KeyError,
+            TypeError,
+            zlib.error,
+        ):
             return None  # of other code, or changed: it is a cache, and the purchases are there
         self._at = number
         return number, state
