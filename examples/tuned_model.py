@@ -28,7 +28,7 @@ def main() -> None:
 
     # The number of scores and the failure probability are fixed before the first score.
     holdout = us.Holdout(X_sealed, y_sealed, queries=TRIALS, beta=0.05)
-    print(f"{holdout.mode.name}: each of {TRIALS} scores within ±{holdout.width:.3f} of the population")
+    print(f"each of {TRIALS} scores tells its distance to the population, about ±{holdout.width:.3f}")
 
     # Tuning: every candidate is made from the best one so far, which is what overfits a plain holdout.
     best_score, best_columns = 0.0, np.arange(50)
@@ -42,7 +42,7 @@ def main() -> None:
         if score.value > best_score:
             best_score, best_columns, best_model, best_width = score.value, columns, model, score.width
     truth = best_model.score(X_population[:, best_columns], y_population)
-    print(f"tuned on {best_columns.size} columns; scores left: {holdout.left}")
+    print(f"{holdout.mode.name}: tuned on {best_columns.size} columns; scores left: {holdout.left}")
     print(f"the best score is within its width of the truth: {abs(best_score - truth) <= best_width}")
 
     # One score too many is refused.

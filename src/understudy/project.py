@@ -19,7 +19,7 @@ from understudy.answer.limits import MAX_CELLS, check_cells
 from understudy.answer.reader import Asked, QuestionReader, ReadQuestion
 from understudy.answer.select_question import SelectQuestion
 from understudy.answer.sql_answer import SqlAnswer
-from understudy.curator.calibration import PreparedMeasurement
+from understudy.curator.calibration import PreparedMeasurement, check_counts
 from understudy.curator.curator import Curator, MeasurementOrder
 from understudy.curator.pricing import SPARE, QuestionPrice, QuestionPricing, has_delta_for
 from understudy.declaration.declaration import Declaration
@@ -179,9 +179,8 @@ class PreparedQuestion(Generic[Given]):
         most = self._curator.rows_at_most
         least = most if self._curator.relation.rows_are_public and most is not None else 0
         rows = RowBounds(least, inf if most is None else most)
-        return self.question.answer(
-            SourceCounts(cells, rows, self.quote.beta, nothing=type(self.quote.cost)(0))
-        )
+        beta = _failure(self._asked, measured)  # a request may stand for other noise than the quote's
+        return self.question.answer(SourceCounts(cells, rows, beta, nothing=type(self.quote.cost)(0)))
 
     def _performed(self, request: str | None, analyst: str) -> tuple[list[Answer], PreparedMeasurement]:
         """The measurement; where the request stands for another one, perhaps that which version 0.1 would make."""
@@ -462,6 +461,8 @@ class Project:
         check_cells(question.marginals, price.get("max_cells", MAX_CELLS))
         self.curator.check_readable(question.marginals)
         terms: dict[str, Any] = {key: value for key, value in price.items() if key != "max_cells"}
+        if price.get("noise") == "bounded":  # said first: no other price would help
+            check_counts(question.marginals)
         asked = QuestionPrice(**terms)
         rounded = isinstance(question, SelectQuestion | AroundQuestion)
         measured = self._pricing.prepare(question.marginals, asked, rounded=rounded)
@@ -472,7 +473,7 @@ class Project:
         quote = Quote(
             cost,
             max(measured.errors, default=0.0),
-            float(probability(asked.beta)) if measured.beta else 0.0,
+            _failure(asked, measured),
             budget.share(cost),
             budget.spent_epsilon(cost) if noise == "bounded" else budget.epsilon_of(cost),
             noise,
@@ -498,6 +499,11 @@ class Project:
 def _has_bounds(question: ReadQuestion[Any]) -> bool:
     """Whether an answer is told with bounds; if not, noise is the better the smaller it usually is."""
     return not isinstance(question, AroundQuestion)
+
+
+def _failure(asked: QuestionPrice, measured: PreparedMeasurement) -> float:
+    """The probability with which a measurement is outside its errors: what was asked for, 0 with bounded noise."""
+    return float(probability(asked.beta)) if measured.beta else 0.0
 
 
 def _noise_of(measured: PreparedMeasurement) -> str:

@@ -15,6 +15,7 @@ import pytest
 
 from understudy.answer import frames
 from understudy.answer.frames import answer_frame, to_frame
+from understudy.answer.writing import write_answer
 from understudy.declaration.declaration import Declaration, SourceSpec
 from understudy.domain.attribute import Boolean, Categories
 from understudy.domain.bins import Bins
@@ -174,3 +175,15 @@ def test_frames_of_every_library_get_equal_answers(kind):
 def test_what_is_no_frame_is_refused_clearly(frame):
     with pytest.raises(SourceError, match="give a pandas, polars or Arrow frame"):
         Project.frame(frame, declared())
+
+
+@pytest.mark.parametrize("question", ["avg pay by sex", "sum pay by sex", "count by sex", "median pay"])
+def test_a_file_has_the_columns_of_the_frame(tmp_path, question):
+    domain = Domain((Categories(name="sex", values=("F", "M")), Bins.measure("pay", 0, 100)))
+    table = pa.table({"sex": ["F", "M", "M"] * 200, "pay": [10, 50, 90] * 200})
+    declared = Declaration(name="t", source=SourceSpec("t"), domain=domain, budget=Budget.of(20, 1e-6))
+    answer = Project.frame(table, declared, noise=SeededNoise(1)).ask(question, rho=0.5)
+    write_answer(tmp_path / "t.csv", answer)
+    written = pd.read_csv(tmp_path / "t.csv")
+    pd.testing.assert_frame_equal(written, answer.to_pandas(), check_dtype=False)
+    assert ("high" in written.columns) == (not question.startswith("count"))

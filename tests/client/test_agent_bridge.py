@@ -84,7 +84,7 @@ def test_lines_are_handed_on_and_replies_come_back_under_their_ids(live):
     )
     assert [one["id"] for one in told] == [0, 1, 2, 3, "four"]
     assert told[0]["result"]["serverInfo"]["name"] == "understudy"
-    assert len(told[1]["result"]["tools"]) == 8
+    assert len(told[1]["result"]["tools"]) == 9
     assert told[2]["result"]["structuredContent"]["state"] == "answered"
     assert told[3]["result"]["isError"]
     assert "not a declared value" in told[3]["result"]["content"][0]["text"]

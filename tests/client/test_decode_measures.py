@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 
 import understudy as us
+from understudy.cli.show_answers import show
 from understudy.client.decode import answer_from_plain
 from understudy.declaration.file import parse
 from understudy.noise.samplers import SeededNoise
@@ -39,3 +42,13 @@ def test_an_answer_about_a_measure_is_read_as_it_was_told(question):
     np.testing.assert_array_equal(read.low, told.low)
     np.testing.assert_array_equal(read.high, told.high)
     assert (read.unit, read.query.by, read.cost) == (told.unit, told.query.by, told.cost)
+
+
+def test_whole_numbers_of_a_measure_are_printed_without_decimals(capsys):
+    told = us.Project.frame(FRAME, DECLARED, noise=SeededNoise(1)).ask("median pay by sex", rho=0.1)
+    assert isinstance(told, us.Answer)
+    ends = {"low": np.full(2, 10.0), "high": np.full(2, 90.0)}
+    show("median pay by sex", replace(told, value=np.full(2, 50.0), **ends), None)
+    assert "between 10 and 90" in capsys.readouterr().out
+    show("median pay by sex", replace(told, value=np.full(2, 50.5), **ends), None)
+    assert "between 10.00000 and 90.00000" in capsys.readouterr().out

@@ -18,6 +18,7 @@ from curator.test_certain_errors import FRAME, RENYI, TEXT, project
 from program import call
 from understudy.curator.pricing import QuestionPricing
 from understudy.declaration.file import parse
+from understudy.errors import RefusedError
 from understudy.noise.samplers import SeededNoise
 from understudy.privacy.bounded_noise import BoundedNoise, most_set_aside
 from understudy.privacy.cost import UNITS, delta_units
@@ -173,6 +174,25 @@ def test_where_the_mass_runs_out_other_noise_is_taken_and_a_request_stays_what_i
     assert p.ledger.spent == before
 
 
+SELECTED = "SELECT age, sex, count(*) AS n FROM t GROUP BY age, sex"
+
+
+@pytest.mark.parametrize("question", [SELECTED, "count by age, sex", "rate sex = F within age"])
+def test_a_repeated_request_says_the_probability_of_the_noise_that_it_was_paid_with(question: str) -> None:
+    p = wide()
+    terms: dict[str, Any] = {"error": 2000, "beta": 1e-6}
+    with no_bounded_noise():
+        likely = p.ask(question, request="likely", **terms)
+    sure = p.ask(question, request="sure", **terms)
+    assert (likely.beta, sure.beta) == (1e-6, 0)
+    spent = p.ledger.spent
+    again = p.ask(question, request="likely", **terms)  # bounded noise would be the better one now
+    assert (again.beta, again.as_dict()) == (1e-6, likely.as_dict())
+    with no_bounded_noise():
+        assert p.ask(question, request="sure", **terms).beta == 0
+    assert p.ledger.spent == spent
+
+
 def test_its_part_of_the_mass_is_no_larger_than_what_other_noise_takes_of_rho() -> None:
     p = wide()
     budget = p.ledger.budget
@@ -188,6 +208,19 @@ def test_its_part_of_the_mass_is_no_larger_than_what_other_noise_takes_of_rho() 
     assert budget.cap.units < UNITS
 
 
+def test_what_takes_much_of_the_mass_to_save_a_little_is_left_to_other_noise() -> None:
+    """The larger of its parts, of rho and of key_delta, is compared (docs/declaration.md), not rho alone."""
+    p = project(neighbours="replace")
+    budget = p.ledger.budget
+    terms: dict[str, Any] = {"error": 800, "beta": 1e-6}
+    cost = {noise: p.quote("count by sex", **terms, noise=noise).cost for noise in ("gaussian", "bounded")}
+    assert cost["bounded"].units < cost["gaussian"].units
+    event = p.prepare("count by sex", **terms, noise="bounded").event
+    of_delta = Fraction(delta_units(event), budget.delta_cap)
+    assert of_delta > Fraction(cost["gaussian"].units, budget.cap.units)
+    assert p.quote("count by sex", **terms).noise == "gaussian"
+
+
 def test_the_command_tells_which_noise_it_is_and_that_the_error_is_certain(tmp_path: Path) -> None:
     FRAME.to_csv(tmp_path / "t.csv", index=False)
     (tmp_path / "understudy.yml").write_text(TEXT.format(neighbours="replace", budget=RENYI))
@@ -200,3 +233,13 @@ def test_the_command_tells_which_noise_it_is_and_that_the_error_is_certain(tmp_p
     told = call("ask", *terms, cwd=tmp_path).stdout
     assert "all within the error for sure (bounded noise)" in told
     assert json.loads(call("ledger", "verify", "--json", cwd=tmp_path).stdout)["sound"]
+
+
+@pytest.mark.parametrize("aggregate", ["avg(pay)", "variance(pay)", "median(pay)", "sum(pay)"])
+@pytest.mark.parametrize("price", [{"epsilon": 0.1}, {"error": 100}, {"rho": 1e-3}, {}])
+def test_bounded_noise_for_a_measure_is_refused_at_once_as_for_counts(
+    aggregate: str, price: dict[str, float]
+) -> None:
+    with pytest.raises(RefusedError, match="for counts of people") as refusal:
+        wide().quote(f"SELECT {aggregate} AS x FROM t", noise="bounded", **price)  # type: ignore[arg-type]
+    assert "other noise" in refusal.value.remedy

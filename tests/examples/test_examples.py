@@ -77,8 +77,8 @@ def test_the_tuned_model(capsys):
     pytest.importorskip("sklearn")
     loaded("tuned_model").main()
     lines = capsys.readouterr().out.splitlines()
-    assert re.fullmatch(r"bounded: each of 100 scores within ±0\.\d+ of the population", lines[0])
-    assert lines[1].endswith("scores left: 0")
+    assert re.fullmatch(r"each of 100 scores tells its distance to the population, about ±0\.\d+", lines[0])
+    assert re.fullmatch(r"realised: tuned on \d+ columns; scores left: 0", lines[1])
     assert lines[2] == "the best score is within its width of the truth: True"
     assert lines[3].startswith("refused: all 100 scores were given")
 

@@ -10,6 +10,7 @@ import pytest
 from program import call
 from understudy.declaration.file import parse
 from understudy.errors import ParameterError
+from understudy.planner import capacity
 from understudy.planner.capacity import best_certain, certain_counts, count_capacity, declared_budget
 from understudy.privacy.budget import Budget
 
@@ -27,9 +28,50 @@ def test_one_command_tells_how_many_counts_are_surely_within_2000_people(tmp_pat
 
 def test_where_errors_are_small_gaussian_noise_is_recommended() -> None:
     found = count_capacity(1, 1e-6, 100)
+    assert found.recommended is not None
     assert found.recommended.filter == "gdp"
     assert found.recommended.sure == 0
     assert "with probability 0.95" in found.verdict()
+
+
+def test_where_nothing_pays_for_one_count_no_filter_is_recommended(tmp_path: Path) -> None:
+    terms = ["plan", "--epsilon", "0.01", "--delta", "1e-9", "--error", "20"]
+    said = call(*terms, cwd=tmp_path).stdout
+    assert "no filter answers even one count within 20 people: allow a wider error" in said
+    assert "recommended" not in said
+    assert json.loads(call(*terms, "--json", cwd=tmp_path).stdout)["recommended"] is None
+
+
+def test_a_ledger_that_was_charged_has_fixed_the_filter(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("sex\n" + "F\nM\n" * 200, encoding="utf-8")
+    budget = "budget: {epsilon: 1, delta: 1e-6, key_delta: 1e-7, filter: renyi}"
+    (tmp_path / "understudy.yml").write_text(TEXT.format(budget=budget), encoding="utf-8")
+    terms = ["plan", "--project", "understudy.yml", "--error", "100"]
+    assert "recommended: gdp" in call(*terms, cwd=tmp_path).stdout
+    call("ask", "count sex = F", "--error", "500", cwd=tmp_path)
+    said = call(*terms, cwd=tmp_path).stdout
+    assert "filter: renyi, which the first charge to the ledger has fixed" in said
+    assert "recommended" not in said
+    told = json.loads(call(*terms, "--json", cwd=tmp_path).stdout)
+    assert (told["recommended"], told["fixed"]) == ("renyi", "renyi")
+    too_small = call(*terms[:-1], "1", cwd=tmp_path).stdout
+    assert "has fixed, answers not even one count within 1 people: allow a wider error" in too_small
+
+
+def test_few_noises_of_the_widest_reach_are_priced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each takes a tenth of a second, and there are 67 orders and parts of delta for narrow errors."""
+    tried: list[Budget] = []
+
+    def counted(budget: Budget, error: int) -> int:
+        tried.append(budget)
+        return int(budget.key_delta * 10**9)
+
+    monkeypatch.setattr(capacity, "certain_counts", counted)
+    best_certain(1, 1e-6, 10**9)
+    assert len(set(tried)) <= 12
+    tried.clear()
+    best_certain(1, 1e-6, 2000)
+    assert len(set(tried)) > 50
 
 
 def test_likely_counts_are_paid_and_one_more_is_not() -> None:

@@ -117,6 +117,69 @@ def test_a_device_that_is_not_there_is_refused_before_anything_is_forecast(metho
         assert p.ledger.spent.units == 0
 
 
+@pytest.mark.parametrize("target", ["age", "sex", "smoker"])
+@pytest.mark.parametrize("method", ["residual", "adaptive", "auto"])
+def test_no_error_is_certified_that_is_larger_than_forecast_with_a_target(method, target):
+    for seed in range(2):
+        p = project(seed=seed)
+        terms = {"epsilon": 0.4, "method": method, "target": target}
+        known = {one.clique: one.error for one in us.forecast(p, us.marginals(2), **terms).marginals}
+        made = us.release(p, us.marginals(2), **terms)
+        assert made.answers
+        assert all(answer.error.max() <= 1.02 * known[answer.clique] for answer in made.answers)
+
+
+WIDE = (
+    TEXT
+    + """\
+  city: {{type: category, values: [A, B, C, D, E]}}
+  grade: {{type: category, values: [low, mid, high]}}
+"""
+)
+
+
+@pytest.mark.parametrize("method", ["residual", "adaptive", "auto"])
+@pytest.mark.parametrize("order", [2, 3])
+def test_a_target_never_widens_the_bars_of_its_own_marginals(method, order):
+    """`auto` compares methods by errors in which the target's count more, as they do in the release."""
+    frame = FRAME.assign(city="A", grade="mid")
+    p = us.Project.frame(frame, parse(WIDE.format(neighbours="replace")), noise=SeededNoise(1))
+    plain = us.forecast(p, us.marginals(order), epsilon=0.5, method=method)
+    for target in p.domain.names:
+        told = us.forecast(p, us.marginals(order), epsilon=0.5, method=method, target=target)
+        pairs = zip(told.marginals, plain.marginals, strict=True)
+        own = [(one.error, before.error) for one, before in pairs if target in one.clique]
+        known = [(error, before) for error, before in own if before is not None]
+        assert all(error is not None and error <= before * (1 + 1e-9) for error, before in known)
+        if method != "adaptive":
+            assert sum(error for error, _ in own) < 0.97 * sum(before for _, before in own)
+
+
+@pytest.mark.parametrize(
+    ("method", "delta", "words"),
+    [
+        ("mwem", None, "method='residual'"),
+        ("smalldb", None, "treats all marginals alike"),
+        ("ic", None, "method='adaptive'"),
+        ("auto", 0, "Leave out `delta`"),
+    ],
+)
+def test_a_target_that_would_change_nothing_is_refused(method, delta, words):
+    text = TEXT.replace("[0, 18, 30, 45, 65, 120]", "[0, 45, 120]") if method == "smalldb" else TEXT
+    p = us.Project.frame(FRAME, parse(text.format(neighbours="replace")), noise=SeededNoise(1))
+    terms = {"epsilon": 0.5, "delta": delta, "method": method}
+    for make in (us.forecast, us.release):
+        with pytest.raises(RefusedError, match=words):
+            make(p, us.marginals(2), target="smoker", **terms)
+    assert p.ledger.spent.units == 0
+    assert us.forecast(p, us.marginals(2), **terms).marginals
+
+
+def test_mwem_picks_by_weights_and_takes_a_target():
+    terms = {"epsilon": 0.5, "method": "mwem", "rounds": 1, "per_round": 1}
+    assert us.forecast(project(), us.marginals(2), target="smoker", **terms).method == "mwem"
+
+
 def test_a_target_weighs_and_is_told():
     p = project()
     told = us.forecast(p, us.marginals(2), epsilon=0.5, method="residual", target="smoker")

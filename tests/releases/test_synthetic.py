@@ -15,6 +15,7 @@ from understudy.domain.attribute import Attribute, Boolean, Categories, Outside
 from understudy.domain.bins import Bins
 from understudy.domain.date_format import DateFormat
 from understudy.domain.domain import Domain
+from understudy.domain.instants import Instants
 from understudy.domain.intake import Intake
 from understudy.errors import ParameterError, TooLargeError
 from understudy.releases.stored import StoredRates
@@ -34,6 +35,11 @@ def attributes() -> list[Attribute]:
     for null, (kind, values), outside in product((False, True), edges.items(), Outside):
         if outside is not Outside.NULL or null:
             made.append(Bins.between(f"{kind} {outside} {null}", values, outside=outside, null=null))
+    moments = [dt.datetime(1960, 1, 1), dt.datetime(1970, 1, 1, 0, 1), dt.datetime(2024, 2, 29, 9, 30)]
+    for null, step, outside in product((False, True), (1, 30), Outside):
+        if outside is not Outside.NULL or null:
+            name = f"timestamp {outside} {null} {step}"
+            made.append(Instants.between(name, moments, outside=outside, null=null, step=step))
     for null, outside in product((False, True), (Outside.OTHER, Outside.NULL)):
         if outside is not Outside.NULL or null:
             made.append(Categories(name=f"c {outside} {null}", values=("a", "b"), outside=outside, null=null))

@@ -18,6 +18,8 @@ from served import WITH_POSTGRES, Client, config, people, serving, tokens
 from served_town import ServedTown
 from understudy.client.connect import Connection
 from understudy.errors import DeclarationError, ParameterError, RefusedError
+from understudy.privacy.noise_name import Noise
+from understudy.server.check import check
 from understudy.server.config import ServerConfig, SharedSession
 from understudy.server.http.bodies import AskBody, PriceBody
 from understudy.server.run import Service
@@ -137,6 +139,22 @@ def test_postgres_has_a_setting_for_it(house: House) -> None:
             connection.execute("SET understudy.noise = 'uniform'")
 
 
+def test_postgres_says_in_its_own_words_what_noise_by_name_needs(house: House) -> None:
+    statement = "SELECT count(*) AS n FROM people"
+    with psycopg.connect(house.dsn, autocommit=True) as connection:
+        connection.execute("SET understudy.noise = 'bounded'")
+        for text in (statement, f"EXPLAIN {statement}"):
+            with pytest.raises(psycopg.errors.InvalidParameterValue, match="price of their own") as refused:
+                connection.execute(text)
+            hint = refused.value.diag.message_hint
+            assert hint == "SET understudy.error = 100 (people), or RESET understudy.noise."
+        connection.execute("SET understudy.error = 100")
+        assert abs(connection.execute(statement).fetchall()[0][0] - 2000) <= 100  # for sure
+        connection.execute("RESET understudy.error")
+        connection.execute("RESET understudy.noise")
+        connection.execute(f"EXPLAIN {statement}")
+
+
 def test_the_page_has_a_box_for_it(house: House) -> None:
     visitor = PageVisitor(ServedTown(house.service, Path(), {"ada": house.token}), "ada")
     page = visitor.get("/tables/people/ask")
@@ -170,7 +188,15 @@ def test_a_server_names_the_noise_of_its_session(tmp_path: Path) -> None:
         ServerConfig.read(file)
 
 
-def test_a_server_does_not_start_with_noise_that_a_table_has_no_price_for(tmp_path: Path) -> None:
-    configured = config(people(tmp_path), session=SharedSession(noise="bounded"))
-    with pytest.raises(RefusedError, match="Rényi order"), serving(configured):
+@pytest.mark.parametrize(("noise", "why"), [("bounded", "Rényi order"), ("laplace", "pure epsilon")])
+@pytest.mark.parametrize("own", [False, True])
+def test_a_server_does_not_start_with_noise_that_a_table_has_no_price_for(
+    noise: Noise, why: str, tmp_path: Path, *, own: bool
+) -> None:
+    """Neither does its check pass; both name the table and the field of server.yml."""
+    configured = config(people(tmp_path), session=SharedSession(noise=noise), own_sessions=own)
+    told = rf"table people .*`session\.noise: {noise}`.*{why}"
+    with pytest.raises(RefusedError, match=told), serving(configured):
         pass
+    with pytest.raises(RefusedError, match=told):
+        check(configured)

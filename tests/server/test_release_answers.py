@@ -90,6 +90,15 @@ def test_what_is_refused(town: ServedTown, release, body, status, code):
     assert code is None or told["code"] == code
 
 
+def test_a_release_and_a_file_of_a_release_that_are_not_there_are_told_apart(town: ServedTown):
+    shelf = ReleaseShelf(town.folder / "releases")
+    for name in ("absent", "..", ""):
+        with pytest.raises(Problem, match="There is no such release"):
+            shelf.file(name, "certificate.json")
+    with pytest.raises(Problem, match="This release has no such file"):
+        shelf.file("2026-spring", "unknown.csv")
+
+
 def test_the_page_of_a_release_answers(town: ServedTown):
     ada = PageVisitor(town, "ada")
     page = ada.get("/releases/2026-spring?question=count+by+sex")
@@ -98,6 +107,14 @@ def test_the_page_of_a_release_answers(town: ServedTown):
     assert "count by sex" in page.text
     model = ada.get("/releases/2026-spring?question=count+by+sex%2C+smoker").text
     assert "estimates of its model" in model
+    cut = ada.get("/releases/2026-spring?question=count+age+%3C+33").text
+    folder = town.folder / "releases" / "2026-spring"
+    said = call("ask", "--release", str(folder), "count age < 33", cwd=town.folder).stdout
+    assert "rows are taken to be spread evenly in the bins that are cut" in cut
+    assert "bins are ± " in said
+    [bound] = [line.strip() for line in said.splitlines() if "bins are ± " in line]
+    assert f"B{bound[1:]}." in cut
+    assert "nobody vouches" not in cut
     refused = ada.get("/releases/2026-spring?question=count+by+colour")
     assert refused.status == 422
     assert "colour" in refused.text
@@ -115,8 +132,11 @@ def shelf(town: ServedTown, tmp_path: Path) -> Path:
 def test_a_large_release_and_a_large_answer_are_left_to_whoever_downloads_it(shelf: Path, monkeypatch):
     answers = ReleaseAnswers(ReleaseShelf(shelf))
     monkeypatch.setattr(release_answers, "MOST_CELLS", 2)
-    with pytest.raises(QueryError, match="cells"):
+    with pytest.raises(Problem, match="cells") as many:
         answers.answer("2026-spring", "count by sex")
+    assert (many.value.status, many.value.code) == (422, "too-large")
+    assert "max_cells" not in many.value.hint
+    assert "--release" in many.value.hint
     monkeypatch.setattr(release_answers, "MOST_BYTES", 100)
     with pytest.raises(Problem, match="too large") as refused:
         answers.answer("2026-spring", "count")

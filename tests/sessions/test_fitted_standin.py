@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import numpy as np
 import pytest
 
@@ -28,6 +30,10 @@ class Closed:
     def check_unchanged(self) -> None: ...
 
     def check_size(self, marginals) -> None: ...
+
+    def one_question(self, cliques):
+        """It is told what may be counted together; nothing is counted before a look is paid."""
+        return nullcontext()
 
     def __getattr__(self, name):
         raise AssertionError(f"the table was looked at: {name}")

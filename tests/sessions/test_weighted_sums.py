@@ -138,6 +138,16 @@ def test_a_request_pays_for_the_ranges_of_a_median_once():
     assert first.cost.units == again.cost.units == session.curator.ledger.spent.units > 0
 
 
+@pytest.mark.parametrize("where", ["", " WHERE smoker"])
+def test_what_was_paid_for_is_measured_with_a_request_and_without(where):
+    project = us.Project.frame(PEOPLE, DECLARED, noise=SeededNoise(4))
+    paid = opened(project, name="s").ask(MEDIAN + where, request="one")
+    assert paid.source == opened().ask(MEDIAN + where).source == "measured"
+    assert paid.cost.units > 0
+    again = opened(project, name="s").ask(MEDIAN + where, request="one")  # deduced anew, as after a restart
+    assert (again.source, again.cost) == ("measured", paid.cost)
+
+
 def test_medians_of_groups_buy_ranges_in_every_group():
     session = opened()
     by_group = "SELECT smoker, median(age) FROM town GROUP BY smoker"

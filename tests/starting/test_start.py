@@ -12,6 +12,7 @@ from pathlib import Path
 
 import duckdb
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -127,7 +128,7 @@ def test_every_column_is_declared_as_what_it_is_or_left_out_and_named(project):
         "flag": "boolean",
         "empty": "",
         "year": "integer",
-        "time": "date",
+        "time": "timestamp",
     }
     why = {column.name: column.why for column in found.columns}
     assert "identifier" in why["id"]
@@ -207,11 +208,37 @@ def test_parquet_has_types_and_needs_no_writings(tmp_path):
     )
     kinds = {column.name: column.kind for column in found.columns}
     assert kinds == {
-        "weight": "real", "age": "integer", "born": "date", "seen": "date", "town": "category",
+        "weight": "real", "age": "integer", "born": "date", "seen": "timestamp", "town": "category",
         "member": "boolean", "list": "",
     }  # fmt: skip
     assert found.rows == pytest.approx(4000, rel=0.1)
     assert read(tmp_path / "understudy.yml").neighbours is Neighbours.ADD_REMOVE
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.parquet"])
+def test_times_are_bought_to_the_second_and_a_second_start_pays_nothing(tmp_path, name):
+    """Bounds of an hour's events are minutes wide of it, at round places."""
+    rng = np.random.default_rng(4)
+    seconds = rng.integers(0, 3600, 4000)
+    old = pd.Timestamp("1950-01-01") + pd.to_timedelta(rng.integers(0, 10**9, 4000), unit="s")
+    frame = pd.DataFrame(
+        {"opened": pd.Timestamp("2024-03-01 09:00") + pd.to_timedelta(seconds, unit="s"), "old": old}
+    )
+    getattr(frame, f"to_{name[2:]}")(tmp_path / name, index=False)
+    found = started(tmp_path / name, tmp_path / "understudy.yml")
+    domain = read(tmp_path / "understudy.yml").domain
+    for column in ("opened", "old"):
+        attribute = domain[column]
+        assert attribute.kind == "timestamp"
+        inside = frame[column].between(attribute.starts[0], attribute.upper).mean()
+        assert inside >= 0.99
+        assert attribute.upper - attribute.starts[0] < 1.6 * (frame[column].max() - frame[column].min())
+        assert attribute.proper_size >= 8
+    assert all(edge.second in (0, 15, 30, 45) for edge in domain["opened"].starts)
+    (tmp_path / "understudy.yml").unlink()
+    again = started(tmp_path / name, tmp_path / "understudy.yml")
+    assert read(tmp_path / "understudy.yml").domain == domain
+    assert again.cost == found.cost
 
 
 def test_a_budget_of_pure_epsilon_finds_numbers_and_says_that_keys_need_a_delta(messy, tmp_path):
@@ -490,7 +517,7 @@ def _with_words(tmp_path: Path) -> Path:
 def test_words_for_nothing_do_not_hide_what_a_column_is(tmp_path):
     found = started(_with_words(tmp_path), tmp_path / "u.yml", epsilon=50)
     kinds = {column.name: column.kind for column in found.columns}
-    numbers = {"age": "integer", "pay": "real", "joined": "date", "time": "date"}
+    numbers = {"age": "integer", "pay": "real", "joined": "date", "time": "timestamp"}
     assert kinds == numbers | {"smokes": "boolean", "answer": "category"}
     for column in found.columns:
         if column.name in numbers:

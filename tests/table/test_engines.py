@@ -17,6 +17,7 @@ from understudy.domain.attribute import Attribute, Boolean, Categories, Outside
 from understudy.domain.bins import Bins
 from understudy.domain.date_format import DateFormat
 from understudy.domain.domain import Domain
+from understudy.domain.instants import Instants
 from understudy.domain.intake import Intake
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
@@ -101,8 +102,47 @@ TIMES = [
     dt.datetime(1989, 12, 31, 23, 59, 59, 999999), dt.datetime(1990, 1, 1), dt.datetime(2000, 2, 28, 23, 30),
     dt.datetime(2000, 2, 29, 0, 30), dt.datetime(1, 1, 1), dt.datetime(9999, 12, 31, 12), None,
 ]  # fmt: skip
+MOMENTS = [
+    dt.datetime(2024, 3, 1, 9, 29, 59, 999999), dt.datetime(2024, 3, 1, 9, 30), dt.datetime(2024, 3, 1,
+    9, 30, 0, 1),
+    dt.datetime(2024, 3, 1), dt.datetime(2024, 2, 29, 23, 59, 59, 500000), dt.datetime(2024, 2, 29),
+    dt.datetime(1969, 12, 31, 23, 59, 59, 999999), dt.datetime(1969, 12, 31, 23, 59, 58, 1),
+    dt.datetime(1970, 1, 1),
+    dt.datetime(1960, 2, 29, 12), dt.datetime(1, 1, 1), dt.datetime(9999, 12, 31, 23, 59, 59, 999999),
+    dt.datetime(2024, 3, 1, 18), dt.datetime(2024, 3, 1, 18, 0, 0, 900000), dt.datetime(2024, 3, 1, 18,
+    0, 1), None,
+]  # fmt: skip
+"""Fractions of seconds, midnight, before 1970, leap days, and the second that the last bin ends with."""
+WRITTEN_MOMENTS = [
+    *(moment and moment.isoformat(" ") for moment in MOMENTS),
+    *(moment and moment.isoformat() for moment in MOMENTS),
+    "2024-03-01", "2024-3-1 9:30", "2024-03-01T09:30Z", "2024-03-01t11:30:00+02:00", "2024-03-01 11:29:59.9+0200",
+    "2024-03-01 04:00:00 -05:30", "2024-02-29 23:30:00-09", "2023-02-29 10:00", "1900-02-29 10:00", "2024-02-30",
+    "2024-03-01 24:00:00", "2024-03-01 09:60", "2024-03-01 09:30:60", "2024-03-01 9", "2024-03-01 09:30 UTC",
+    "2024-03-01+02:00", "2024-03-01 09:30:00,7", "2024-03-01 09:30:00.", "2024-03-01 09:30+19:00",
+    " 2024-03-01 09:30\t",
+    "0000-01-01 00:00", "0001-01-01 00:00:00+02:00", "9999-12-31 23:59:59-02:00", "10000-01-01 00:00",
+    "now", "epoch",
+    "infinity", "", " ", "N/A", "2024-13-01", "2024-00-10", "2024-03-00", "2024/03/01 09:30", "٢٠٢٤-03-01", "é",
+    "2024-03-01 09:30:00\n", "x2024-03-01", "2024-03-01 09:30:00.1234567891", "-2024-03-01",
+    "2024-03-01  18:00:00",
+]  # fmt: skip
+CLOCKS = [
+    "29/02/2024 09:30", "1/3/2024 9:30", "01/03/2024 09:30:00", "01/03/2024 12:05 AM",
+    "1/3/2024 12:05 pm", "1/3/2024 9:29 am",
+    "1/3/2024 6:00 PM", "1/3/2024 13:05 PM", "1/3/2024 0:05 AM", "01/03/2024 25:00",
+    "01/03/2024 09:61", "30/02/2024 09:30",
+    "01-Mar-2024 09:30:00.5 +0200", "01-mar-2024 11:30:00.999 +02:00", "01-Mar-2024 09:30:00.1 Z",
+    "01-Mar-2024 09:30:00.1 +9900", "20240301093000", "20240301", "01/03/2024", "2024-03-01 09:30",
+    "N/A", "", None,
+]  # fmt: skip
 MANY = tuple(f"district {i:04}" for i in range(1001))
 EDGES = [dt.date(1990, 1, 1), dt.date(2000, 2, 29), dt.date(2010, 1, 1)]
+MOMENT_EDGES = [
+    dt.datetime(1960, 2, 29), dt.datetime(1969, 12, 31, 23, 59, 59), dt.datetime(1970, 1, 1),
+    dt.datetime(2024, 2, 29),
+    dt.datetime(2024, 3, 1), dt.datetime(2024, 3, 1, 9, 30), dt.datetime(2024, 3, 1, 18),
+]  # fmt: skip
 REAL_EDGES = [-0.5, 0.0, 0.1, 7.25]
 KNOWN = (
     "a",
@@ -143,6 +183,13 @@ COLUMNS: dict[str, tuple[list, pa.DataType, str]] = {
     "timestamptz",
     ),
     "flag": ([True, False, None], pa.bool_(), "boolean"),
+    "moment": (MOMENTS, pa.timestamp("us"), "timestamp"),
+    "zoned moment": (
+        [None if t is None else t.replace(tzinfo=dt.UTC) for t in MOMENTS], pa.timestamp("us", "UTC"),
+        "timestamptz",
+    ),
+    "written moment": (WRITTEN_MOMENTS, pa.string(), "text"),
+    "clock": (CLOCKS, pa.string(), "text"),
 }  # fmt: skip
 ROWS = max(len(values) for values, _, _ in COLUMNS.values())
 
@@ -180,7 +227,37 @@ def _attributes() -> list[Attribute]:
         Bins(name="date", starts=tuple(EDGES[:-1]), upper=EDGES[-1], outside=Outside.OTHER, null=True),
         Bins(name="time", starts=tuple(EDGES[:-1]), upper=EDGES[-1], null=True),
         Bins(name="zoned", starts=tuple(EDGES[:-1]), upper=EDGES[-1]),
+        *_instants(),
         *_taken_in(),
+    ]
+
+
+def _instants() -> list[Attribute]:
+    """Moments of time, of columns of every type that can be read as such."""
+    bins = {"starts": tuple(MOMENT_EDGES[:-1]), "upper": MOMENT_EDGES[-1]}
+    other = {**bins, "outside": Outside.OTHER, "null": True}
+    minutes = tuple(dt.datetime(2024, 2, 29) + dt.timedelta(hours=4 * i) for i in range(12))
+    clocks = _formats(
+        "%d/%m/%Y %H:%M", "%d/%m/%Y %H:%M:%S", "%d/%m/%Y %I:%M %p", "%d-%b-%Y %H:%M:%S.%f %z",
+        "%Y%m%d%H%M%S",
+    )  # fmt: skip
+    return [
+        Instants(name="moment", **other),
+        Instants(name="moment clamped", column="moment", **bins),
+        Instants(
+            name="equal minutes", column="moment", starts=minutes, upper=minutes[-1], step=60, null=True
+        ),
+        Instants(name="zoned moment", **other),
+        Instants(name="moment of day", column="date", **other),
+        Instants(name="moment of time", column="time", **bins),
+        Instants(name="written moment", **other),
+        Instants(name="written minutes", column="written moment", starts=minutes, upper=minutes[-1], step=60),
+        Instants(name="clock", intake=Intake(clocks, ("N/A",)), **other),
+        Instants(name="moment of digits", column="digits", intake=Intake(_formats("%Y%m%d")), **other),
+        Instants(
+            name="missing moment", column="moment", intake=Intake(missing=("2024-03-01 09:30", "x")), **other
+        ),
+        Bins(name="day of moment", column="moment", starts=tuple(EDGES[:-1]), upper=EDGES[-1], null=True),
     ]
 
 
@@ -228,7 +305,9 @@ DOMAIN = Domain((Bins.integers("id", 0, ROWS - 1), *_attributes()))
 PAIRS = [("id", attribute.name) for attribute in _attributes()]
 BY_RULE = [
     a.name for a in _attributes()
-    if a.column in ("text", "many", "real", "whole", "short", "date", "time", "flag", "written day", "rate")
+    if a.column in ("text", "many", "real", "whole", "short", "date", "time", "flag", "written day",
+                    "rate", "moment", "zoned moment",
+                    "written moment", "clock")
     and not (a.intake.missing and a.column not in ("text", "written day", "rate"))
 ]  # fmt: skip
 """Attributes whose every value Python holds as it is, so that `Attribute.code` is the rule."""
@@ -314,7 +393,19 @@ def test_every_engine_puts_every_value_into_the_same_cell(source, by_duckdb):
         ), name
 
 
-STREAMED = ("id", "text", "number real", "real", "whole", "short", "date", "zoned")
+STREAMED = (
+    "id",
+    "text",
+    "number real",
+    "real",
+    "whole",
+    "short",
+    "date",
+    "zoned",
+    "moment",
+    "written moment",
+    "clock",
+)
 
 
 def test_streamed_codes_are_the_same(source, by_duckdb):

@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from understudy.sql import CompiledAround
 
 _TYPES: dict[ColumnType, str] = {
-    "int": "int8", "float": "float8", "text": "text", "bool": "bool", "date": "date",
+    "int": "int8", "float": "float8", "text": "text", "bool": "bool", "date": "date", "timestamp": "timestamp",
 }  # fmt: skip
 _KINDS: dict[str, ColumnType] = {
     "bool": "bool", "int2": "int", "int4": "int", "int8": "int", "float4": "float", "float8": "float",
-    "numeric": "float", "date": "date",
+    "numeric": "float", "date": "date", "timestamp": "timestamp",
 }  # fmt: skip
 
 

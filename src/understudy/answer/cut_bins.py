@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,6 +44,23 @@ class CutBins:
     def divided(self, rows: float) -> CutBins:
         """The same as shares of a number of rows."""
         return CutBins(*(_fixed(part / rows) for part in (self.low, self.high, self.discretisation)))
+
+    def told(self, *, unit: str, beta: float) -> list[str]:
+        """What is certain, in sentences without a full stop, for terminals and pages."""
+        said = ["uncertified: rows are taken to be spread evenly in the bins that are cut"]
+        digits, sure = 0 if unit == "people" else 5, f"with probability {1 - beta:g}"
+        if not np.isfinite(self.high).all():
+            return said
+        if self.high.ndim:
+            part = f"{float(self.discretisation.max(initial=0.0)):,.{digits}f}"
+            return [*said, f"all within the error {sure}; bins are at most ± {part} of it"]
+        ends = f"{float(self.low):,.{digits}f} and {float(self.high):,.{digits}f}"
+        return [*said, f"between {ends} {sure}; bins are ± {float(self.discretisation):,.{digits}f} of that"]
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> CutBins:
+        """The inverse of `as_dict`; None, which JSON has for what is infinite, is no number."""
+        return cls(*(_fixed(np.asarray(plain[name], float)) for name in ("low", "high", "discretisation")))
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for machines, in the shape of the answer."""

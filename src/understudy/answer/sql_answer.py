@@ -135,8 +135,7 @@ class SqlAnswer:
                 continue
             for field, suffix in (("value", ""), ("low", "_low"), ("high", "_high")):
                 values = [getattr(cell, field) for cell in cells]
-                dates = any(isinstance(value, dt.date) for value in values)
-                kind = pa.date32() if dates else pa.float64()
+                kind = {"date": pa.date32(), "timestamp": pa.timestamp("s")}.get(column.type, pa.float64())
                 data[_free(column.name + suffix, data)] = pa.array(values, kind)
         return to_frame(data, "pyarrow" if backend == "arrow" else backend)
 

@@ -97,9 +97,10 @@ def tables(answer: Answer | SqlAnswer) -> Iterator[Any]:
         return
     pa: Any = import_module("pyarrow")
     by, labels = answer.query.by, answer.query.cell_labels()
-    numbers = {name: getattr(answer, name).reshape(-1) for name in ("value", "error", "noisy")}
+    ends = () if answer.low is None or answer.high is None else ("low", "high")
+    numbers = {name: getattr(answer, name).reshape(-1) for name in ("value", "error", "noisy", *ends)}
     names = list(by)
-    for name in (answer.measure, "error", "noisy"):
+    for name in (answer.measure, "error", "noisy", *ends):
         names.append(name + "_" * sum(other.rstrip("_") == name for other in by))
     for start in range(0, answer.value.size, ROWS):
         cells = list(islice(labels, ROWS))

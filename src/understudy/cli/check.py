@@ -119,7 +119,8 @@ def _failures(declaration: Declaration, fit: Fit, found: ReadRecord) -> list[str
     for misfits in fit.attributes:
         attribute = misfits.attribute
         if attribute.name in found.unreadable:
-            keys = {"date": "`format`, `missing`", "boolean": "`missing`, or another type"}
+            dated = "`format`, `missing`"
+            keys = {"date": dated, "timestamp": dated, "boolean": "`missing`, or another type"}
             usual = "`missing`, `strip`, `decimal`, `thousands`, `percent`, or another type"
             said.append(
                 f"{attribute.name}: {misfits.unreadable:,} of {fit.rows:,} rows cannot be read as "

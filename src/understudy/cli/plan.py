@@ -270,13 +270,10 @@ def _filter(found: Plan, chosen: str | None, project: Path | None, key_delta: fl
 
 def _fixed(declared: Declaration, file: Path) -> str:
     """The filter of the project's ledger where something was charged to it; empty where nothing was."""
-    from understudy.ledger.declared import open_ledger
+    from understudy.ledger.declared import charged_budget
 
-    books = open_ledger(declared, base=file.parent, file=file)
-    try:
-        return books.budget.filter.name if books.is_begun else ""
-    finally:
-        books.close()
+    budget = charged_budget(declared, base=file.parent, file=file)
+    return "" if budget is None else budget.filter.name
 
 
 def _as_release(project: Path, marginals: int, found: Plan, beta: float) -> list[MethodPlan]:

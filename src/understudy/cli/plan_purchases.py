@@ -140,14 +140,18 @@ def show_capacity(
     """How many counts within an error each filter pays for, under a budget or a declared one."""
     from understudy.planner.capacity import count_capacity
 
+    fixed = None
     if project is not None:
         if epsilon is not None or delta or key_delta:
             raise ParameterError(
                 "a declaration gives the budget: leave --epsilon, --delta and --key-delta out"
             )
         from understudy.declaration.file import located, read
+        from understudy.ledger.declared import charged_budget
 
-        budget = read(located(project)).budget
+        file = located(project)
+        declared = read(file)
+        fixed, budget = charged_budget(declared, base=file.parent, file=file), declared.budget
         epsilon, delta, key_delta = float(budget.epsilon), float(budget.delta), float(budget.key_delta)
     if epsilon is None:
         raise ParameterError(
@@ -155,7 +159,7 @@ def show_capacity(
         )
     if not delta:
         raise ParameterError("filters keep a budget with a delta: give --delta, such as 1e-6")
-    found = count_capacity(epsilon, delta, error, beta=beta, key_delta=key_delta)
+    found = count_capacity(epsilon, delta, error, beta=beta, key_delta=key_delta, fixed=fixed)
     if as_json:
         emit(found.as_dict())
         return

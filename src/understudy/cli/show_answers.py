@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import compress, islice
 from math import isfinite
 
@@ -47,7 +46,7 @@ def show(
         price = f"takes {price_told(answer.cost, budget)}" if charged is None else charged.told(budget)
     remark = None if charged is None else charged.remark
     if answer.source == "uncertified":  # there is no error to be within, or it is that of bins
-        lines = list(_of_cut_bins(answer))
+        lines = _of_cut_bins(answer)
         if budget is None and not lines:
             lines = ["uncertified: the stand-in alone answers, and nothing is proved of its error"]
         for line in lines:
@@ -80,20 +79,11 @@ def certainty_told(beta: float) -> str:
     return f"with probability {1 - beta:g}" if beta else "for sure (bounded noise)"
 
 
-def _of_cut_bins(answer: Answer | SqlAnswer) -> Iterator[str]:
+def _of_cut_bins(answer: Answer | SqlAnswer) -> list[str]:
     """What is certain of an answer whose conditions cut bins that a release knows as a whole only."""
-    if isinstance(answer, SqlAnswer) or (cut := answer.cut_bins) is None:
-        return
-    yield "uncertified: rows are taken to be spread evenly in the bins that are cut"
-    digits, sure = 0 if answer.unit == "people" else 5, f"with probability {1 - answer.beta:g}"
-    if not np.isfinite(cut.high).all():
-        return
-    if answer.query.by:
-        part = f"{float(cut.discretisation.max(initial=0.0)):,.{digits}f}"
-        yield f"all within the error {sure}; bins are at most ± {part} of it"
-    else:
-        ends = f"{float(cut.low):,.{digits}f} and {float(cut.high):,.{digits}f}"
-        yield f"between {ends} {sure}; bins are ± {float(cut.discretisation):,.{digits}f} of that"
+    if isinstance(answer, SqlAnswer) or answer.cut_bins is None:
+        return []
+    return answer.cut_bins.told(unit=answer.unit, beta=answer.beta)
 
 
 def _rows(answer: Answer, everything: bool) -> list[tuple[str, ...]]:
@@ -102,7 +92,7 @@ def _rows(answer: Answer, everything: bool) -> list[tuple[str, ...]]:
     Groups that the condition of the question rules out are left out: `count age < 30 by age`.
     """
     most = answer.value.size if everything else SHOWN
-    digits = 0 if answer.unit == "people" else 5
+    digits = 0 if answer.unit == "people" or _is_whole(answer) else 5
     ruled_out = answer.query.excluded
     possible = np.ones(answer.value.size, bool) if ruled_out is None else ~ruled_out.ravel()
     cells = islice(compress(enumerate(answer.query.cell_labels()), possible.tolist()), most)
@@ -114,6 +104,15 @@ def _rows(answer: Answer, everything: bool) -> list[tuple[str, ...]]:
         values = [(labels, value, f"{error}  {answer.unit}") for labels, value, error in values]
     errors = max((len(error) for _, _, error in values), default=0)
     return [*heads, *((*labels, value, f"{error:<{errors}}") for labels, value, error in values)]
+
+
+def _is_whole(answer: Answer) -> bool:
+    """Whether a measure's numbers and their bounds are whole, as quantiles of whole numbers are."""
+    if answer.low is None or answer.high is None:
+        return False
+    told = np.concatenate([part.ravel() for part in (answer.value, answer.low, answer.high)])
+    told = told[np.isfinite(told)]
+    return bool((told == np.rint(told)).all())
 
 
 def _shown_cells(answer: Answer) -> int:

@@ -26,7 +26,7 @@ from understudy.query.column import Column
 from understudy.query.cutting import read_cutting
 from understudy.query.expression import parse
 from understudy.query.marginal import Marginal
-from understudy.query.measure_words import begins_with_measure, parse_measure
+from understudy.query.measure_words import begins_with_measure, cells_of_measure
 from understudy.sql.compiled import Estimate
 
 CURRENCIES: dict[str, type[PureDP] | type[ZCDP]] = {PureDP.currency: PureDP, ZCDP.currency: ZCDP}
@@ -79,7 +79,7 @@ def answer_from_plain(plain: Mapping[str, Any], question: str, domain: Domain) -
 
 def _asked(question: str, domain: Domain) -> Marginal:
     if begins_with_measure(question):
-        return parse_measure(question, domain).marginal
+        return cells_of_measure(question, domain)
     return parse(question, domain).marginal
 
 
@@ -149,4 +149,6 @@ def _cell(column: Column, plain: Any) -> Any:
 
 
 def _typed(column: Column, plain: Any) -> Any:
+    if column.type == "timestamp" and isinstance(plain, str):
+        return dt.datetime.fromisoformat(plain)
     return dt.date.fromisoformat(plain) if column.type == "date" and isinstance(plain, str) else plain

@@ -123,6 +123,16 @@ class LaplaceSums:
         return weighted_bound(law, tuple((n, float(w)) for n, w in summed), beta) / self.resolution
 
 
+def check_counts(marginals: Iterable[Marginal]) -> None:
+    """Refuse, with a `RefusedError`, marginals that bounded noise is not for: all but counts of people."""
+    if any(marginal.moment is not None or not marginal.where.is_counting for marginal in marginals):
+        raise RefusedError(
+            "bounded noise is for counts of people, and the question needs sums or quantiles of a measure, or "
+            "other weights",
+            remedy="ask for it with other noise",
+        )
+
+
 def flat_events(events: Iterable[Event]) -> Together:
     """Events together, those that are made of several by their parts."""
     return Together(
@@ -263,11 +273,7 @@ class Calibration:
 
     def _certain_moves(self, marginals: Sequence[Marginal]) -> Sensitivity:
         """How far neighbours move counts that get bounded noise; RefusedError for what is no count of people."""
-        if any(marginal.moment is not None or not marginal.where.is_counting for marginal in marginals):
-            raise RefusedError(
-                "bounded noise is for counts of people, and the question needs sums of other weights",
-                remedy="ask for it with other noise",
-            )
+        check_counts(marginals)
         return self.sensitivity(*marginals)
 
     def _rows_bound(self) -> int:

@@ -21,7 +21,12 @@ What a located event adds there to each cell is in proportion to its own price, 
 sums over cells (`privacy.joint`): where every event is replaced by one of the same region and a smaller price, no
 sum grows, and neither does their maximum. So prices of events alone are compared. What a ledger would charge at
 the moment is not: of two events that happen to be charged the same now, or nothing, the dearer one can make a
-later question dearer. Its part of δ is at most the part of ρ that it takes, which is less than the other's.
+later question dearer.
+
+**It is not taken wherever it costs less ρ.** It also takes a part of the δ that is set aside, and the larger of
+its two parts, of ρ and of that δ, has to be smaller than the part of ρ that the other noise takes; besides, δ has
+to be left for `SPARE` questions like it. Otherwise a few questions that save a little ρ would use up the δ. So
+where its part of δ is the larger one, a question can cost more ρ than with bounded noise that is asked for by name.
 """
 
 from __future__ import annotations
@@ -193,8 +198,9 @@ class QuestionPricing:
     ) -> PreparedMeasurement | None:
         """The same question with bounded noise, where that is better than `usual`, its best other noise.
 
-        At a given error it is better where it costs less; at a given price, or the usual part of the budget, where
-        its error is smaller. Its error is certain, and that of `usual` is not. None where it is not better, where
+        At a given error it is better where the larger of the parts that it takes of ρ and of the δ for events is
+        smaller than the part of ρ that `usual` takes; at a given price, or the usual part of the budget, where its
+        error is smaller. Its error is certain, and that of `usual` is not. None where it is not better, where
         the budget has no price for it or too little of δ left, where the question needs more than counts of
         people, and where its noise or an epsilon was asked for by name.
         """

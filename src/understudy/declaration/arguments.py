@@ -23,10 +23,11 @@ AttributeCells = Attribute | type[bool] | range | Sequence[Any] | Mapping[str, A
 
 A list       one cell for each listed value; None among them adds a cell for missing values
 `range`      whole numbers, as cells of so many as its step says: ``range(0, 120, 10)``
-(low, high)  whole numbers, or days, from `low` to `high`, each a cell of its own
+(low, high)  whole numbers, or days, from `low` to `high`, each a cell of its own; a moment stands for its day
 (low, high, bins)  numbers between `low` and `high` in so many bins of one length
 `bool`       false and true
-A mapping    the fields of the declaration file: ``{"edges": [0, 18, 65, 120], "null": True}``
+A mapping    the fields of the declaration file: ``{"edges": [0, 18, 65, 120], "null": True}``, or
+             ``{"type": "timestamp", "bounds": [first, last]}`` for moments of time
 `Attribute`  such as ``us.Bins.between("age", [0, 18, 65, 120])``, as it is
 """
 
@@ -117,6 +118,8 @@ def _bounds(name: str, given: list[Any]) -> dict[str, Any]:
 
 
 def _mapping(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    if given.get("type") == "timestamp":
+        return {key: _written_moments(value) for key, value in given.items()}
     fields = {key: _nested(value) for key, value in given.items()}
     if "type" in fields:
         return fields
@@ -136,6 +139,13 @@ def _nested(value: Any) -> Any:
     if isinstance(value, Collection) and not isinstance(value, str):
         return [_plain(inner) for inner in value]
     return _plain(value)
+
+
+def _written_moments(value: Any) -> Any:
+    """A field of a timestamp attribute, in which moments of time are written as the declaration file has them."""
+    if isinstance(value, Collection) and not isinstance(value, str):
+        return [_written_moments(inner) for inner in value]
+    return str(value) if isinstance(value, dt.date) else _plain(value)
 
 
 def _plain(value: Any) -> Any:

@@ -9,11 +9,8 @@ from fractions import Fraction
 from math import ceil, floor
 
 from understudy.declaration.outline import OutlineEntry, scalar
-from understudy.declaration.round_edges import round_edges
+from understudy.declaration.round_edges import month_edges, round_edges
 from understudy.declaration.skew import BINS
-
-MONTHS = (1, 2, 3, 6, 12, 24, 60, 120, 240, 600, 1200, 2400, 6000, 12000)
-"""Lengths of bins of dates."""
 
 
 def boolean(name: str, *, null: bool) -> OutlineEntry:
@@ -44,7 +41,7 @@ def ordered(
     if isinstance(low, dt.date) and isinstance(high, dt.date):
         if 0 < (high - low).days < 2 * BINS:
             return OutlineEntry(name, {"type": kind, "bounds": f"[{low}, {high}]"} | _null(null), {})
-        edges = [day.isoformat() for day in _month_edges(low, max(high, low + dt.timedelta(days=1)))]
+        edges = [day.isoformat() for day in month_edges(low, max(high, low + dt.timedelta(days=1)))]
     else:
         numbers = cut or round_edges(Fraction(low), Fraction(high), kind)  # type: ignore[arg-type]
         edges = [_written(edge, kind) for edge in numbers]
@@ -58,6 +55,9 @@ def unknown(name: str, kind: str, *, null: bool, what: str = "") -> OutlineEntry
         "category": {"values": "the values, such as [red, green]"},
         "integer": {"bounds": "the lowest and the highest value, such as [0, 120]"},
         "real": {"bounds": "the lowest and the highest value, such as [0, 1000]"},
+        "timestamp": {
+            "bounds": "the first and the last moment, such as [2024-01-01 00:00, 2024-12-31 23:59:59]"
+        },
         "date": {"edges": "the days where bins begin and the last day, such as [1990-01-01, 2024-12-31]"},
     }[kind]
     field, usual = next(iter(lacking.items()))
@@ -69,14 +69,6 @@ def budget() -> OutlineEntry:
     """The budget, which no description knows."""
     what = "epsilon and delta, the total for this table, for ever, such as {epsilon: 1, delta: 1e-9}"
     return OutlineEntry("budget", {}, {"epsilon": what})
-
-
-def _month_edges(low: dt.date, high: dt.date) -> list[dt.date]:
-    """Both bounds, and between them the first days of months, quarters, years or more."""
-    first, last = low.year * 12 + low.month, high.year * 12 + high.month
-    step = next(months for months in MONTHS if last - first <= months * BINS)
-    starts = (dt.date(month // 12, month % 12 + 1, 1) for month in range(first - first % step, last, step))
-    return [low, *(day for day in starts if low < day < high), high]
 
 
 def _written(edge: Fraction, kind: str) -> str:

@@ -24,11 +24,12 @@ from understudy.declaration.declaration import (
 )
 from understudy.declaration.intake import INTAKE_FIELDS, UTF_8, column_names, encoding, intake_of, share
 from understudy.declaration.node import Node, root_of, text_of
-from understudy.declaration.round_edges import round_edges
+from understudy.declaration.round_edges import round_edges, time_edges
 from understudy.declaration.skew import BINS
 from understudy.domain.attribute import Attribute, Boolean, Categories, Outside
 from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain
+from understudy.domain.instants import Instants
 from understudy.errors import DeclarationError
 from understudy.privacy.budget import Budget
 from understudy.privacy.filter import FILTERS
@@ -43,7 +44,7 @@ MAX_CELLS = 1 << 24
 SECRETS = {"password", "passfile", "sslpassword", "token", "access_token", "motherduck_token", "private_key"}
 """Names of parameters of a URL that hold secrets, or say where they are."""
 
-KINDS = ("category", "integer", "real", "boolean", "date")
+KINDS = ("category", "integer", "real", "boolean", "date", "timestamp")
 
 
 def located(path: Path | str) -> Path:
@@ -290,7 +291,8 @@ def _constraint(node: Node, domain: Domain) -> Constraint:
 
 def _cell(node: Node, attribute: Attribute) -> int:
     """The declared cell of a value; a slip must not end up in `other`, so what is outside is refused."""
-    kinds = {"category": node.text, "boolean": node.flag, "integer": node.integer, "date": node.date}
+    kinds = {"category": node.text, "boolean": node.flag, "integer": node.integer, "date": node.date,
+             "timestamp": node.instant}  # fmt: skip
     found = attribute.proper_code(kinds.get(attribute.kind, node.real)())
     if found is None:
         node.fail(f"{node.text()!r} is in no declared cell of {attribute.name}", "Write one of its values")
@@ -308,6 +310,7 @@ _FIELDS = {
     "integer": ("bounds", "edges", "width", "resolution"),
     "real": ("bounds", "edges", "bins", "resolution"),
     "date": ("bounds", "edges"),
+    "timestamp": ("bounds", "edges", "width", "resolution"),
 }
 
 
@@ -345,6 +348,11 @@ def _attribute(name: str, node: Node) -> Attribute:
         return node.guard(lambda: Categories(**common, values=values, **outside), remedy)
     decimals = fields["decimals"].integer() if "decimals" in fields else None
     starts, upper = _bins(kind, node, fields)
+    if kind == "timestamp":
+        seconds = fields["resolution"].integer() if "resolution" in fields else 1
+        return node.guard(
+            lambda: Instants(**common, starts=starts, upper=upper, step=seconds, **outside), remedy
+        )
     step = Fraction(str(fields["resolution"].real())) if "resolution" in fields else None
     return node.guard(
         lambda: Bins(**common, starts=starts, upper=upper, decimals=decimals, resolution=step, **outside),
@@ -355,7 +363,7 @@ def _attribute(name: str, node: Node) -> Attribute:
 def _bins(kind: str, node: Node, fields: dict[str, Node]) -> tuple[tuple, int | float | dt.date]:
     """The starts of the bins and the upper bound, from edges or from bounds."""
     scalar: Callable[[Node], int | float | dt.date] = {
-        "integer": Node.integer, "real": Node.real, "date": Node.date
+        "integer": Node.integer, "real": Node.real, "date": Node.date, "timestamp": Node.instant
     }[kind]  # fmt: skip
     if ("edges" in fields) == ("bounds" in fields):
         node.fail("give either 'edges' or 'bounds'", "Write `edges: [0, 18, 65, 120]` or `bounds: [0, 120]`")
@@ -372,6 +380,8 @@ def _bins(kind: str, node: Node, fields: dict[str, Node]) -> tuple[tuple, int | 
 
 def _equal_bins(kind: str, bounds: list, fields: dict[str, Node]) -> tuple[tuple, int | float | dt.date]:
     low, high = bounds
+    if kind == "timestamp":
+        return _timed_bins(low, high, fields)
     if "resolution" in fields and not {"width", "bins"} & fields.keys():
         return _round_bins(kind, low, high)
     if kind == "real":
@@ -387,6 +397,18 @@ def _equal_bins(kind: str, bounds: list, fields: dict[str, Node]) -> tuple[tuple
         fields["width"].fail("a width is at least 1", "Write `width: 5`")
     _sane(fields["bounds"], (high - low) // width + 1)
     return tuple(range(low, high + 1, width)), high
+
+
+def _timed_bins(low: dt.datetime, high: dt.datetime, fields: dict[str, Node]) -> tuple[tuple, dt.datetime]:
+    """Bins of `width` seconds from the lower bound on; without a width, bins of a usual length of time."""
+    if "width" not in fields:
+        step = fields["resolution"].integer() if "resolution" in fields else 1
+        return tuple(time_edges(low, high, max(step, 1))[:-1]), high
+    width = fields["width"].integer()
+    if width < 1:
+        fields["width"].fail("a width is at least one second", "Write `width: 3600` for hours")
+    count = _sane(fields["bounds"], (high - low) // dt.timedelta(seconds=width) + 1)
+    return tuple(low + dt.timedelta(seconds=i * width) for i in range(count)), high
 
 
 def _round_bins(kind: str, low: int | float, high: int | float) -> tuple[tuple, int | float]:

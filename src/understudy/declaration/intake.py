@@ -18,6 +18,7 @@ INTAKE_FIELDS = {
     "integer": ("missing", "strip", "decimal", "thousands", "percent"),
     "real": ("missing", "strip", "decimal", "thousands", "percent", "decimals"),
     "date": ("missing", "strip", "format"),
+    "timestamp": ("missing", "strip", "format"),
 }
 """What may be said about the writing of each kind of attribute."""
 

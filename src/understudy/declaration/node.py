@@ -19,6 +19,7 @@ from typing import NoReturn, TypeVar
 
 import yaml
 
+from understudy.domain.instant import read_instant
 from understudy.errors import DeclarationError, DomainError, ParameterError, QueryError
 
 MAX_BYTES = 16 << 20
@@ -160,6 +161,16 @@ class Node:
         if abs(value) > sys.float_info.max:
             self.fail(f"{self.text()!r} is too large", "Write a number below 1e308")
         return float(value)
+
+    def instant(self) -> dt.datetime:
+        """A moment of time in whole seconds; an offset is brought to UTC, and a day is its midnight."""
+        found = read_instant(self.text().strip(), fraction=True)
+        if found is None or found.microsecond:
+            self.fail(
+                f"{self.text()!r} is not a moment in whole seconds",
+                'Write it as "2024-12-31 09:30:00", in UTC, or with an offset such as +02:00',
+            )
+        return found
 
     def date(self) -> dt.date:
         try:

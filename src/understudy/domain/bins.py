@@ -15,10 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.domain.attribute import Attribute, Mask, Outside, Value, as_asked
+from understudy.domain.instant import seconds_of
 from understudy.errors import DomainError, QueryError
 
 Ordered = Any
-"""An int, a float or a date; all edges of one attribute are of one type (checked when it is made)."""
+"""An int, a float, a date or a datetime; all edges of one attribute are of one type (checked when it is made)."""
 
 
 MEASURE_BITS = 26
@@ -237,6 +238,11 @@ class Bins(Attribute):
         """Whether the values are integers or dates, so that every bin has a last value."""
         return not isinstance(self.starts[0], float)
 
+    @property
+    def spacing(self) -> float:
+        """How far the values of a discrete attribute are apart, as `as_number` has them; 0 of real numbers."""
+        return 1.0 if self.discrete else 0.0
+
     def _after(self, value: Ordered) -> Ordered:
         """The next value of a discrete attribute."""
         return value + dt.timedelta(days=1) if isinstance(value, dt.date) else value + 1
@@ -259,7 +265,7 @@ class Bins(Attribute):
             ends = [f"{end})" for end in numbers[1:-1]] + [f"{numbers[-1]}]"]
             return tuple(f"[{start}, {end}" for start, end in zip(numbers[:-1], ends, strict=True))
         lasts = [*(self._before(start) for start in self.starts[1:]), self.upper]
-        join = ".." if self.kind == "date" or self.starts[0] < 0 else "-"
+        join = "-" if self.kind == "integer" and self.starts[0] >= 0 else ".."
         return tuple(
             str(start) if start == last else f"{start}{join}{last}"
             for start, last in zip(self.starts, lasts, strict=True)
@@ -267,10 +273,9 @@ class Bins(Attribute):
 
     @cached_property
     def representatives(self) -> NDArray[np.float64]:
-        """The middle of each declared bin, as a number (dates: days since 1970-01-01)."""
+        """The middle of each declared bin, as a number (dates: days since 1970-01-01; timestamps: seconds)."""
         numbers = [as_number(edge) for edge in (*self.starts, self.upper)]
-        step = 1.0 if self.discrete else 0.0
-        lasts = [n - step for n in numbers[1:-1]] + [numbers[-1]]
+        lasts = [n - self.spacing for n in numbers[1:-1]] + [numbers[-1]]
         return (np.array(numbers[:-1]) + np.array(lasts)) / 2
 
     def proper_code(self, value: object) -> int | None:
@@ -405,10 +410,14 @@ class Bins(Attribute):
 
 
 def _shown(edge: Ordered) -> str:
-    """An edge as people write it: a whole number without decimals."""
+    """An edge as people write it: a whole number without decimals, a timestamp in quotes."""
+    if isinstance(edge, dt.datetime):
+        return f"'{edge}'"
     return f"{edge:.0f}" if isinstance(edge, float) and edge.is_integer() and abs(edge) < 1e15 else str(edge)
 
 
 def as_number(edge: Ordered) -> float:
-    """An edge as a number; a date as days since 1970-01-01."""
+    """An edge as a number; a date as days, and a timestamp as seconds, since 1970-01-01 00:00:00."""
+    if isinstance(edge, dt.datetime):
+        return float(seconds_of(edge))
     return float((edge - dt.date(1970, 1, 1)).days) if isinstance(edge, dt.date) else float(edge)

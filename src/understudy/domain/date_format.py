@@ -12,6 +12,7 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 
+from understudy.domain.instant import read_instant
 from understudy.errors import DomainError
 
 MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
@@ -49,14 +50,18 @@ _FIELD = re.compile(r"%(.)|([^%])", re.DOTALL)
 YEARS, MONTH_NUMBERS, MONTH_NAMES, DAYS = ("Y", "y"), ("m",), ("b", "B"), ("d",)
 """Fields that say the year, the month in digits, the month by its name, and the day of the month."""
 
+TIMES = ("H", "I", "M", "S", "p", "z")
+"""Fields that say the time of day, in whole seconds."""
+
 
 @dataclass(frozen=True)
 class DateFormat:
-    """One way of writing a day, such as ``%d/%m/%Y`` or ``%d %b %Y %H:%M``. The time of day is read over.
+    """One way of writing a day, such as ``%d/%m/%Y`` or ``%d %b %Y %H:%M``, or a moment (`read_instant`).
 
     Known fields: %d %m %b %B %y %Y, and of the time %H %I %M %S %f %p %z, and the weekday %a %A. Names are
     English, in upper or lower case. A year of two digits is between 1969 and 2068. The day is the one that is
-    written, in whatever time zone it was written.
+    written, in whatever time zone it was written, and the time of day is read over. A moment is brought to UTC
+    where the format has a %z, and taken as it stands where it has none; what the format does not say is 0.
     """
 
     text: str
@@ -153,19 +158,42 @@ class DateFormat:
         except ValueError:
             return None
 
+    def read_instant(self, text: str) -> dt.datetime | None:
+        """The moment in UTC that a text without blanks around it says, in whole seconds; None where it says none.
+
+        >>> DateFormat("%d/%m/%Y %I:%M %p").read_instant("29/2/2024 12:05 am")
+        datetime.datetime(2024, 2, 29, 0, 5)
+        """
+        day = self.read(text)
+        times = tuple(field for field in self.fields if field in TIMES)
+        found = re.match(self.pattern(times) + r"\Z", text)
+        if day is None or found is None:
+            return None
+        said = dict(zip(times, found.groups(), strict=True))
+        hour = said.get("H", said.get("I", "0"))
+        if "I" in said and "H" not in said:
+            if not 1 <= int(hour) <= 12:
+                return None
+            half = 12 if said.get("p", "").lower() == "pm" else 0
+            hour = str(int(hour) % 12 + half) if "p" in said else hour
+        clock = f"{int(hour):02}:{int(said.get('M', 0)):02}:{int(said.get('S', 0)):02}"
+        return read_instant(f"{day.isoformat()} {clock}{said.get('z', '')}")
+
     def written(self, day: dt.date) -> str:
-        """The day as this format writes it, at midnight in UTC where the format has a time of day.
+        """The day, or the moment in UTC, as this format writes it; a day is written as its midnight.
 
         `read` gives the day back, except that a year of two digits tells only those from 1969 to 2068.
 
         >>> [DateFormat(text).written(dt.date(1987, 3, 9)) for text in ("%d/%m/%Y", "%a %d-%b-%y")]
         ['09/03/1987', 'Mon 09-Mar-87']
         """
+        at = day if isinstance(day, dt.datetime) else dt.datetime.combine(day, dt.time())
         texts = {
             "d": f"{day.day:02}", "m": f"{day.month:02}", "Y": f"{day.year:04}", "y": f"{day.year % 100:02}",
             "b": MONTHS[day.month - 1].title(), "B": _LONG_MONTHS[day.month - 1].title(),
             "a": _WEEKDAYS[day.weekday()][:3].title(), "A": _WEEKDAYS[day.weekday()].title(),
-            "H": "00", "I": "12", "M": "00", "S": "00", "f": "000000", "p": "AM", "z": "+0000",
+            "H": f"{at.hour:02}", "I": f"{(at.hour + 11) % 12 + 1:02}", "M": f"{at.minute:02}",
+            "S": f"{at.second:02}", "f": "000000", "p": "PM" if at.hour >= 12 else "AM", "z": "+0000",
         }  # fmt: skip
         return "".join(texts[field] if field else character for field, character in self._parts)
 

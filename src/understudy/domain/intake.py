@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from understudy.domain.date_format import DateFormat
+from understudy.domain.instant import read_instant
 from understudy.errors import DomainError
 
 BLANKS = " \t\n\r\v\f"
@@ -31,8 +32,8 @@ MAX_TOKENS = 1000
 class Intake:
     """How a column's text is read. Empty, it is read as it stands.
 
-    formats    ways of writing a day, of which the first that a text follows decides; without any, days are written
-               2024-12-31
+    formats    ways of writing a day or a moment, of which the first that a text follows decides; without any, days
+               are written 2024-12-31, and moments 2024-12-31 09:30:00
     missing    texts that stand for no value; compared without the blanks around them, upper and lower case apart
     strip      texts that are taken out of a number or a day wherever they stand, such as a currency's sign
     decimal    the mark before decimals
@@ -117,6 +118,10 @@ class Intake:
         if kind == "date":
             formats = self.formats or (DateFormat("%Y-%m-%d"),)
             return next((format.read(bare) for format in formats if format.follows(bare)), None)
+        if kind == "timestamp":
+            if not self.formats:
+                return read_instant(bare)
+            return next((f.read_instant(bare) for f in self.formats if f.follows(bare)), None)
         if self.marks_numbers:
             if re.match(self.number_pattern + r"\Z", bare) is None:
                 return None
@@ -132,11 +137,17 @@ class Intake:
 
         Numbers have the declared marks, so many `decimals` where these tell the number, and the sign of per cent
         where that is declared; signs of currencies are left out. A day is written in the first declared format
-        that gives it back; where none does, since a year of two digits is in another century, as 2024-12-31.
+        that gives it back; where none does, since a year of two digits is in another century, as 2024-12-31. So is
+        a moment of time, else as 2024-12-31 09:30:00.
 
         >>> Intake(decimal=",", thousands=".").written(1234.5, 2), Intake().written(1234.5), Intake().written(-7)
         ('1.234,50', '1234.5', '-7')
         """
+        if isinstance(value, dt.datetime):
+            tried = (format.written(value) for format in self.formats)
+            return next(
+                (text for text in tried if self.value(text, "timestamp") == value), value.isoformat(" ")
+            )
         if isinstance(value, dt.date):
             tried = (format.written(value) for format in self.formats)
             return next((text for text in tried if self.value(text, "date") == value), value.isoformat())

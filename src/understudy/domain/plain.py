@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from hashlib import sha256
 from typing import Any
 
@@ -12,6 +13,7 @@ from understudy.domain.attribute import Attribute, Boolean, Categories, Outside
 from understudy.domain.bins import Bins
 from understudy.domain.date_format import DateFormat
 from understudy.domain.domain import Domain
+from understudy.domain.instants import Instants
 from understudy.domain.intake import Intake
 
 
@@ -22,6 +24,9 @@ def domain_as_plain(domain: Domain) -> list[dict[str, Any]]:
 
 def domain_from_plain(plain: Sequence[Mapping[str, Any]]) -> Domain:
     """The inverse of `domain_as_plain`. How a column is called and read may be left out.
+
+    `resolution`, which makes a number a measure and changes no cell, is read where it is told: a server tells it,
+    and the certificate of a release, whose digest names the cells, does not.
 
     Raises a `LookupError` where something is missing that must be said, a `ValueError` or `TypeError` where it
     is of another kind, and a `DomainError` where it makes no attribute.
@@ -48,6 +53,8 @@ def _attribute_as_plain(attribute: Attribute) -> dict[str, Any]:
     if isinstance(attribute, Bins):
         edges = [*attribute.starts, attribute.upper]
         plain["edges"] = [edge.isoformat() if isinstance(edge, dt.date) else edge for edge in edges]
+        if isinstance(attribute, Instants) and attribute.step != 1:
+            plain["resolution"] = attribute.step
         plain |= {} if attribute.decimals is None else {"decimals": attribute.decimals}
     if attribute.intake:
         plain["intake"] = _intake_as_plain(attribute.intake)
@@ -85,6 +92,12 @@ def _attribute_from_plain(plain: Mapping[str, Any]) -> Attribute:
     common["outside"] = Outside(plain["outside"])
     if plain["type"] == "category":
         return Categories(**common, values=tuple(plain["values"]))
+    if plain["type"] == "timestamp":
+        *begins, end = (dt.datetime.fromisoformat(edge) for edge in plain["edges"])
+        return Instants(**common, starts=tuple(begins), upper=end, step=plain.get("resolution", 1))
     read = {"integer": int, "real": float, "date": dt.date.fromisoformat}[plain["type"]]
     *starts, upper = (read(edge) for edge in plain["edges"])
+    step = plain.get("resolution")
+    if step is not None:
+        common["resolution"] = Fraction(str(step))
     return Bins(**common, starts=tuple(starts), upper=upper, decimals=plain.get("decimals"))

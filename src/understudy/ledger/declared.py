@@ -16,6 +16,7 @@ from understudy.ledger.place import ledger_place, witness_place
 from understudy.ledger.store import DurableLedger
 from understudy.ledger.traces import check_not_lost
 from understudy.ledger.witness import Witness
+from understudy.privacy.budget import Budget
 
 BEGUN_ANEW = "begun anew"
 """The request under which a ledger says that it was begun knowingly, whatever was before."""
@@ -32,6 +33,18 @@ def open_ledger(
     place = ledger_place(declaration.ledger, base=base, environ=environ)
     check_not_lost(declaration, place, base=base, file=file)
     return _opened(declaration, place, declared_witness(declaration, base=base, environ=environ))
+
+
+def charged_budget(declaration: Declaration, *, base: Path, file: Path) -> Budget | None:
+    """The budget that the declared table's ledger is kept by; None where nothing was charged to it.
+
+    Its filter was fixed by the first charge. Raises as `open_ledger` does.
+    """
+    books = open_ledger(declaration, base=base, file=file)
+    try:
+        return books.budget if books.is_begun else None
+    finally:
+        books.close()
 
 
 def begin_ledger(

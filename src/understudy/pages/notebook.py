@@ -200,6 +200,8 @@ def _scale(bars: Sequence[Cell]) -> _Scale:
 
 
 def _as_number(value: Number) -> float:
+    if isinstance(value, dt.datetime):
+        return (value - dt.datetime(1970, 1, 1)).total_seconds()
     return float(value.toordinal()) if isinstance(value, dt.date) else float(value)
 
 

@@ -42,6 +42,11 @@ ORDERS = (0.6, 1.7)
 
 STEPS = 24
 
+WIDE = 8192
+"""From this error on fewer orders and parts of δ are compared: a price is a sum over all outcomes of the noise."""
+
+WIDE_STEPS = 4
+
 MOST_COUNTS = 10**12
 """The most counts that are looked for."""
 
@@ -69,16 +74,24 @@ class FilterCapacity:
 
 @dataclass(frozen=True)
 class CountCapacity:
-    """How many counts within `error` people each filter pays for; `beta` is that of the likely ones."""
+    """How many counts within `error` people each filter pays for; `beta` is that of the likely ones.
+
+    `fixed` is the filter of a ledger that was charged already, which no declaration changes; empty without one.
+    """
 
     error: int
     beta: float
     filters: tuple[FilterCapacity, ...]
+    fixed: str = ""
 
     @property
-    def recommended(self) -> FilterCapacity:
-        """The filter that pays for the most counts; the first of those that do."""
-        return max(self.filters, key=lambda one: max(one.likely, one.sure))
+    def recommended(self) -> FilterCapacity | None:
+        """The filter that pays for the most counts, the first of those that do; None where none pays for one.
+
+        Where a ledger has fixed one, it is that one or None.
+        """
+        found = [one for one in self.filters if self.fixed in ("", one.filter) and max(one.likely, one.sure)]
+        return max(found, key=lambda one: max(one.likely, one.sure), default=None)
 
     def lines(self) -> Iterator[tuple[str, str, str]]:
         """The rows of a table: the filter, and how many counts hold by either promise."""
@@ -89,8 +102,23 @@ class CountCapacity:
     def verdict(self) -> str:
         """The recommendation in words."""
         best = self.recommended
+        if best is None and self.fixed:
+            return (
+                f"filter: {self.fixed}, which the first charge to the ledger has fixed, answers not even one "
+                f"count within {self.error:,} people: allow a wider error"
+            )
+        if best is None:
+            return (
+                f"no filter answers even one count within {self.error:,} people: allow a wider error, or declare "
+                f"a larger epsilon or delta"
+            )
         how = "for sure" if best.sure >= best.likely else f"with probability {1 - self.beta:g}"
         many = max(best.sure, best.likely)
+        if self.fixed:
+            return (
+                f"filter: {self.fixed}, which the first charge to the ledger has fixed: the whole budget pays for "
+                f"{many:,} counts within {self.error:,} people {how}"
+            )
         return (
             f"recommended: {best.filter}, {many:,} counts within {self.error:,} people {how}: {best.declared}"
         )
@@ -104,17 +132,26 @@ class CountCapacity:
                 {"filter": one.filter, "likely": one.likely, "sure": one.sure, "declare": one.declared}
                 for one in self.filters
             ],
-            "recommended": self.recommended.filter,
+            "recommended": None if self.recommended is None else self.recommended.filter,
+            **({"fixed": self.fixed} if self.fixed else {}),
         }
 
 
 def count_capacity(
-    epsilon: Number, delta: Number, error: Number, *, beta: Number = 0.05, key_delta: Number = 0
+    epsilon: Number,
+    delta: Number,
+    error: Number,
+    *,
+    beta: Number = 0.05,
+    key_delta: Number = 0,
+    fixed: Budget | None = None,
 ) -> CountCapacity:
     """How many counts within `error` people a budget (ε, δ) pays for, under each filter.
 
     `key_delta` is the part of δ that is set aside; where it is 0, `renyi` sets aside what pays for the most
-    counts, and the others nothing. Raises a ParameterError without a δ, and for an error below one person.
+    counts, and the others nothing. `fixed` is the budget of a ledger that was charged already: of its filter it is
+    told what that budget pays for as a whole, and no other is recommended. Raises a ParameterError
+    without a δ, and for an error below one person.
 
     >>> found = count_capacity(1, 1e-6, 2000, key_delta=1e-7)
     >>> [(one.filter, one.likely, one.sure) for one in found.filters]
@@ -129,12 +166,15 @@ def count_capacity(
         raise ParameterError("the error of a count is at least one person")
     found: list[FilterCapacity] = []
     for name in FILTERS:
-        if name == "renyi":
+        if fixed is not None and name == fixed.filter.name:
+            sure, budget = certain_counts(fixed, within), fixed
+        elif name == "renyi":
             sure, budget = best_certain(epsilon, delta, within, key_delta=key_delta)
         else:
             sure, budget = 0, Budget.of(epsilon, delta, key_delta=key_delta, filter=name)
         found.append(FilterCapacity(name, budget, _likely(budget, within, failure), sure))
-    return CountCapacity(within, float(failure), tuple(found))
+    kept = "" if fixed is None else fixed.filter.name
+    return CountCapacity(within, float(failure), tuple(found), kept)
 
 
 @dataclass(frozen=True)
@@ -167,29 +207,34 @@ def sure_counts(budget: Budget, error: int) -> SureCounts:
 def best_certain(epsilon: Number, delta: Number, error: int, *, key_delta: Number = 0) -> tuple[int, Budget]:
     """The most counts that are surely within `error` people, and the budget under `renyi` that pays for them.
 
-    0 and the budget of the usual order where no such noise has a price.
+    0 and the budget of the usual order where no such noise has a price. Orders and parts of δ are tried (`ORDERS`,
+    `SET_ASIDE`), fewer of them for wide errors: others could pay for more.
     """
     usual = Budget.of(epsilon, delta, key_delta=key_delta, filter="renyi")
     parts = [exact(key_delta, "key_delta")] if key_delta else [exact(delta, "delta") * p for p in SET_ASIDE]
-    tried = [
-        budget
-        for part in parts
-        for budget in _orders(Budget.of(epsilon, delta, key_delta=part, filter="renyi"), epsilon, delta, part)
-    ]
+
+    def counts(budget: Budget) -> tuple[int, Fraction]:
+        return certain_counts(budget, error), budget.key_delta
+
+    kept = [Budget.of(epsilon, delta, key_delta=part, filter="renyi") for part in parts]
+    if error > WIDE:
+        kept = [max(kept, key=counts)]
+    steps = STEPS if error <= WIDE else WIDE_STEPS
+    tried = [budget for one in kept for budget in _orders(one, epsilon, delta, steps)]
     best = max(tried, key=lambda budget: certain_counts(budget, error), default=usual)
     many = certain_counts(best, error)
     return (many, best) if many else (0, usual)
 
 
-def _orders(usual: Budget, epsilon: Number, delta: Number, part: Fraction) -> Iterator[Budget]:
+def _orders(usual: Budget, epsilon: Number, delta: Number, steps: int) -> Iterator[Budget]:
     """The budget, and the same at whole orders near the one that suits it."""
     yield usual
     assert isinstance(usual.filter, RenyiFilter)
     least, most = (float(usual.filter.order) * times for times in ORDERS)
-    step = max(ceil((most - least) / STEPS), 1)
+    step = max(ceil((most - least) / steps), 1)
     for order in range(max(ceil(least), 2), floor(most) + 1, step):
         try:
-            yield Budget.of(epsilon, delta, key_delta=part, filter="renyi", order=order)
+            yield Budget.of(epsilon, delta, key_delta=usual.key_delta, filter="renyi", order=order)
         except ParameterError:  # nothing to spend at this order
             continue
 

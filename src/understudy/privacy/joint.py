@@ -204,15 +204,32 @@ class Joint:
         state = replace(
             state, relation=event.relation, factor=factor, flat=state.flat + price, joined=state.joined + 1
         )
-        single = event.rows is None and not event.split
-        weight = price if single else -(-price // factor)
-        region = self._narrowest(event.region)
-        wide = single and _is_wide(region)
-        home = None if wide or not region else self._home(state, tuple((s.attribute, s.size) for s in region))
+        weight, region = self._weighed(event, price)
+        home = self._home(state, tuple((s.attribute, s.size) for s in region)) if region else None
         found = None if home is None else self._raised(state, home, region, weight)
         if found is None:
-            return replace(state, constant=state.constant + (-(-weight // 2) if single else weight))
+            return replace(
+                state, constant=state.constant + (-(-weight // 2) if _is_single(event) else weight)
+            )
         return found
+
+    def _weighed(self, event: Located, price: int) -> tuple[int, tuple[Span, ...]]:
+        """u, and the region of φ = f; an empty region where an event counts for everybody."""
+        weight = price if _is_single(event) else -(-price // _factor(event))
+        region = self._narrowest(event.region)
+        return weight, () if _is_single(event) and _is_wide(region) else region
+
+    def loads(self, event: Event) -> list[tuple[int, tuple[Span, ...]]]:
+        """What an event adds to F·Φ(x), part by part: so many units at the rows x of a region; an empty region is
+        everybody. It is what the accountant adds up while its rule has room for all regions.
+        """
+        if isinstance(event, Together) and any(isinstance(part, Located) for part in event.events):
+            return [load for part in event.events for load in self.loads(part)]
+        price = _price(self.budget, event)
+        if not isinstance(event, Located) or not self.budget.joins(event.noise):
+            return [(price, ())]
+        weight, region = self._weighed(event, price)
+        return [(_factor(event) * weight, region) if region else (price, ())]
 
     def _narrowest(self, region: tuple[Span, ...]) -> tuple[Span, ...]:
         """The spans that hold the smallest parts of their attributes: a larger region, on few enough of them."""
@@ -315,6 +332,11 @@ class Joint:
 @lru_cache(maxsize=4096)
 def _price(budget: Budget, event: Event) -> int:
     return budget.price(event).units
+
+
+def _is_single(event: Located) -> bool:
+    """Whether an event is one count under `replace`."""
+    return event.rows is None and not event.split
 
 
 def _factor(event: Located) -> int:

@@ -1,6 +1,6 @@
 """The names of the noises that counts can get, as every door says them.
 
-auto      the one that keeps the promise for the smallest price, or makes the smallest error of a price
+auto      the one that takes the least of the budget for the promise, or makes the smallest error of a price
 laplace   discrete Laplace noise, of a pure epsilon
 gaussian  discrete Gaussian noise, or rounded normal noise under a budget that is kept in GDP
 bounded   noise that never exceeds the error (`privacy.bounded_noise`)

@@ -163,6 +163,8 @@ def _read(domain: Domain, name: str, edges: Iterable[object]) -> list[Ordered]:
     attribute = domain[name]
     if not isinstance(attribute, Bins):
         raise DomainError(f"{name} has no bins")
+    if attribute.kind == "timestamp":
+        return [dt.datetime.fromisoformat(str(edge)) for edge in edges]
     if attribute.kind == "date":
         return [dt.date.fromisoformat(str(edge)) for edge in edges]
     return [type(attribute.starts[0])(edge) for edge in edges]

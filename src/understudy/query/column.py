@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 ColumnKind = Literal["key", "value", "derived"]
-ColumnType = Literal["int", "float", "text", "bool", "date"]
+ColumnType = Literal["int", "float", "text", "bool", "date", "timestamp"]
 
-_TYPES: dict[type, ColumnType] = {bool: "bool", int: "int", float: "float", str: "text", dt.date: "date"}
+_TYPES: dict[type, ColumnType] = {
+    bool: "bool", int: "int", float: "float", str: "text", dt.date: "date", dt.datetime: "timestamp",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,9 +22,10 @@ class Column:
     name  unique in its answer
     kind  `key`: what groups are called, which the declaration makes public; `value`: released numbers, with
           bounds; or `derived`: what a statement made of released rows, without bounds
-    type  of its values in Python: `int`, `float`, `text`, `bool` or `date`. Released numbers are `float`, and the
-          quantiles of dates `date`; any value may be missing. Labels of bins are `text`, and so is a column of
-          keys of which some are labels, such as the cell of all other values beside whole numbers
+    type  of its values in Python: `int`, `float`, `text`, `bool`, `date` or `timestamp` (a `datetime` in UTC).
+          Released numbers are `float`, and quantiles of dates and timestamps are such themselves; any value may be
+          missing. Labels of bins are `text`, and so is a column of keys of which some are labels, such as the cell
+          of all other values beside whole numbers
     """
 
     name: str

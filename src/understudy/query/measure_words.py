@@ -73,17 +73,7 @@ def parse_measure(text: str, domain: Domain, *, size: TextSize = USUAL) -> Measu
     'avg'
     """
     size.check(text)
-    if _LEVELS.match(text):
-        raise QueryError(
-            "a quantile in the small language has one level",
-            remedy="write quantile 0.9 income; several are asked for in SQL: quantile_cont(income, [0.1, 0.9])",
-        )
-    found = _HEAD.fullmatch(text)
-    if found is None or bool(found["open"]) != bool(found["close"]):
-        raise QueryError(
-            "a question about a measure names it after the aggregate",
-            remedy="write avg income where age < 30 by sex, or covariance age, income",
-        )
+    found = _head(text)
     aggregate = AGGREGATES[found["word"].lower()]
     if (aggregate == "quantile") != (found["level"] is not None):
         raise QueryError(
@@ -104,8 +94,41 @@ def parse_measure(text: str, domain: Domain, *, size: TextSize = USUAL) -> Measu
         raise QueryError(
             "a measure has a variance, and no covariance with itself", remedy=f"write variance {names[0]}"
         )
-    counted = parse(f"count{found['rest'] or ''}", domain, size=size)
-    return MeasureWords(text.strip(), aggregate, measures, counted.marginal, level)
+    return MeasureWords(text.strip(), aggregate, measures, _cells(found, domain, size), level)
+
+
+def cells_of_measure(text: str, domain: Domain, *, size: TextSize = USUAL) -> Marginal:
+    """The cells that a question about measures asks for, whether or not the domain says what is a measure.
+
+    They are those of `parse_measure`, and all that somebody needs who reads an answer. Raises a `QueryError` where
+    the question is not understood.
+
+    >>> town = Domain((Bins.between("income", [0, 10, 20]), Bins.integers("rooms", 1, 4)))
+    >>> cells_of_measure("avg income where rooms < 3 by rooms", town).by
+    ('rooms',)
+    """
+    size.check(text)
+    return _cells(_head(text), domain, size)
+
+
+def _head(text: str) -> re.Match[str]:
+    """The parts of a question about measures: the aggregate, its level, the measures, and the rest."""
+    if _LEVELS.match(text):
+        raise QueryError(
+            "a quantile in the small language has one level",
+            remedy="write quantile 0.9 income; several are asked for in SQL: quantile_cont(income, [0.1, 0.9])",
+        )
+    found = _HEAD.fullmatch(text)
+    if found is None or bool(found["open"]) != bool(found["close"]):
+        raise QueryError(
+            "a question about a measure names it after the aggregate",
+            remedy="write avg income where age < 30 by sex, or covariance age, income",
+        )
+    return found
+
+
+def _cells(found: re.Match[str], domain: Domain, size: TextSize) -> Marginal:
+    return parse(f"count{found['rest'] or ''}", domain, size=size).marginal
 
 
 def _measure(domain: Domain, written: str) -> Bins:

@@ -37,7 +37,7 @@ def portions(fine: Domain, declared: Domain, name: str) -> Values:
     lengths = np.ones(one.size)
     lengths[: one.proper_size] = np.diff(edges)
     if one.discrete:
-        lengths[one.proper_size - 1] += 1.0  # the last bin holds its upper end
+        lengths[one.proper_size - 1] += one.spacing  # the last bin holds its upper end
     cells = coarse_cells(fine, declared, name)
     whole = np.bincount(cells, weights=lengths, minlength=declared[name].size)
     return lengths / whole[cells]

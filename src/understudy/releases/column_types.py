@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from understudy.domain.attribute import Attribute, Categories, Outside
 from understudy.domain.bins import Bins
+from understudy.domain.instant import seconds_of
 
 INTEGERS = {f"{sign}int{bits}": bits for sign in ("", "u") for bits in (8, 16, 32, 64)}
 
@@ -39,9 +40,8 @@ def column_type(attribute: Attribute, source: str) -> pa.DataType:
     if source == "string":
         return pa.string()
     if isinstance(attribute, Bins):
-        return {"date": _of_dates, "integer": _of_integers, "real": _of_reals}[attribute.kind](
-            attribute, source
-        )
+        of = {"date": _of_dates, "timestamp": _of_instants, "integer": _of_integers, "real": _of_reals}
+        return of[attribute.kind](attribute, source)
     if attribute.kind == "boolean":
         return _whole_numbers(source, 0, 1) or pa.bool_()
     assert isinstance(attribute, Categories)
@@ -49,7 +49,9 @@ def column_type(attribute: Attribute, source: str) -> pa.DataType:
 
 
 def whole(edge: int | dt.date) -> int:
-    """An edge as a whole number: of a date, the days since 1970."""
+    """An edge as a whole number: of a date, the days since 1970, and of a timestamp the seconds."""
+    if isinstance(edge, dt.datetime):
+        return seconds_of(edge)
     return (edge - _DAY_ZERO).days if isinstance(edge, dt.date) else int(edge)
 
 
@@ -70,6 +72,20 @@ def _of_dates(attribute: Bins, source: str) -> pa.DataType:
     if source in INTEGERS and attribute.intake.formats:  # days such as 20241231
         return pa.type_for_alias(source) if INTEGERS[source] >= 32 else pa.int64()
     return pa.date32()
+
+
+def _of_instants(attribute: Bins, source: str) -> pa.DataType:
+    """The source's timestamp, in its own unit where that holds all moments; days only where all edges are such."""
+    found = _TIMESTAMP.fullmatch(source)
+    if found is not None:
+        unit = _UNITS.get(int(found[1] or 6), "us")
+        first, last = (edge.date() for edge in (attribute.starts[0], attribute.upper))
+        if unit == "ns" and not _NANOSECONDS[0] <= first <= last < _NANOSECONDS[1]:
+            unit = "us"
+        return pa.timestamp(unit, "UTC" if "UTC" in source else None)
+    if source in INTEGERS and attribute.intake.formats:  # moments such as 20241231093000
+        return pa.int64()
+    return pa.timestamp("s")
 
 
 def _of_integers(attribute: Bins, source: str) -> pa.DataType:

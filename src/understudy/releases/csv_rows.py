@@ -40,7 +40,8 @@ def write_csv(path: Path, domain: Domain, table: pa.Table) -> None:
 
 def _days(attribute: Attribute, column: Any) -> Any:
     """Days at midnight as days; everything else as it is."""
-    return column.cast(pa.date32()) if pa.types.is_timestamp(column.type) else column
+    is_day = pa.types.is_timestamp(column.type) and attribute.kind == "date"
+    return column.cast(pa.date32()) if is_day else column
 
 
 def _defused(column: Any) -> Any:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from understudy.domain.domain import Clique
 from understudy.mechanism.additive import Additive, noise_for
 from understudy.privacy.columns import PARTITION
+from understudy.privacy.cost import rounded_down
 from understudy.privacy.price import Price
 from understudy.query.marginal import Marginal
 from understudy.query.merging import Merging
@@ -156,6 +157,14 @@ class Evidence:
     def precision(self, rho: Fraction) -> float:
         """1/σ² of a marginal that is measured for so much rho."""
         return float(1 / self.noise(Price("rho", rho)).variance)
+
+    def direct_bars(self, cliques: Iterable[Clique], asked: int) -> dict[Clique, float]:
+        """Bars of the 1-way and 2-way marginals among `cliques` if the price were spent on direct questions, in
+        equal parts, to all `asked` marginals that are told, and these bars held jointly.
+        """
+        noise = self.noise(Price("rho", rounded_down(self.run.total / asked)))
+        size, beta = self.run.domain.size, self.run.beta / asked
+        return {c: float(noise.error(beta, cells=size(c))) for c in cliques if len(c) in (1, 2)}
 
     @cached_property
     def plain(self) -> Merging:

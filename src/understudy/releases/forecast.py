@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from itertools import combinations
 from math import inf, isfinite, pi, sqrt
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,7 @@ from understudy.rational import Number, probability
 from understudy.releases import demand
 from understudy.releases.adaptive.beta import BetaShares, beta_of_cells
 from understudy.releases.adaptive.one_way import OneWayShares
-from understudy.releases.adaptive.rule import ROWS_SHARE, Rule, first_prices, noise_to_signal, rule_for
+from understudy.releases.adaptive.rule import ROWS_SHARE, Rule, first_prices, noise_to_signal, rule_for, told
 from understudy.releases.adaptive.sequential import LEVELS
 from understudy.releases.demand import Demand
 from understudy.releases.evidence import Evidence
@@ -164,7 +165,14 @@ def forecast(
     budget = project.declaration.budget.alone(epsilon, delta)
     asked = targeted(as_workload(project.domain, workload), target)
     run = Run(
-        project.curator, asked, budget, "forecast", beta=probability(beta), memory=memory, synthetic=rows
+        project.curator,
+        asked,
+        budget,
+        "forecast",
+        beta=probability(beta),
+        memory=memory,
+        synthetic=rows,
+        target=target,
     )
     given = {key: value for key, value in {"alpha": alpha, **options}.items() if value is not None}
     return forecast_of(run, selected(run, method, given), given)
@@ -315,7 +323,8 @@ def _adaptive(run: Run, options: Options) -> _Errors:
     people = _people(run)
     if not people:
         return _unknown(run, options)
-    precision = Evidence(run).precision(run.total)
+    evidence = Evidence(run)
+    precision = evidence.precision(run.total)
     rule = rule_for(
         run.domain,
         run.workload,
@@ -326,11 +335,10 @@ def _adaptive(run: Run, options: Options) -> _Errors:
     )
     rows_error = min(noise_to_signal(run.domain, precision, people) / 2, 1.0)
     first, last = _first_marginals(run, rule), _last_sweep(run, rule)
-
-    direct = direct_bars(run, (*run.workload, *below(run.workload)))
+    direct = evidence.direct_bars((*run.workload, *below(run.workload)), told(run.domain, run.workload))
 
     def error(clique: Clique) -> tuple[float | None, float | None]:
-        found = [told for told in (first(clique), last(clique)) if told is not None]
+        found = [known for known in (first(clique), last(clique)) if known is not None]
         if not found:
             return None, None
         half, usual = min(found)
@@ -367,16 +375,17 @@ def _first_marginals(run: Run, rule: Rule) -> _Told:
 def _last_sweep(run: Run, rule: Rule) -> _Told:
     """What the last sweep measures, by its share of the price; merging rare values only makes it less noisy."""
     rounds = any(len(clique) > 1 for clique in run.workload)
-    cliques = _swept(run.domain, run.workload, rule.guard_order) if rule.guard and rounds else []
+    swept = _swept(run.domain, run.workload, rule.guard_order) if rule.guard and rounds else None
     private = not run.curator.relation.rows_are_public
-    residuals = Residuals.of(Workload.of(run.domain, cliques), total=private) if cliques else None
-    if residuals is None or not residuals.cliques:
+    residuals = Residuals.of(swept, total=private) if swept is not None else None
+    if swept is None or residuals is None or not residuals.cliques:
         return lambda _: None
     price = run.total * rule.guard * (1 - ROWS_SHARE)
     look = residuals.strategies(residuals.precisions(), run.curator.relation, price)
     tables = ResidualTables(residuals, look, np.zeros(look.cells, np.int64), None if private else 0.0)
     share = _shares_of_beta(run, rule).sweep
-    beta = beta_of_cells(run.domain, cliques, share, rows_public=not private)
+    told_of = dict.fromkeys((*swept, *(pair for clique in swept for pair in combinations(clique, 2))))
+    beta = beta_of_cells(run.domain, told_of, share, rows_public=not private)
 
     def told(clique: Clique) -> tuple[float, float] | None:
         if clique not in beta:
@@ -397,12 +406,12 @@ def _shares_of_beta(run: Run, rule: Rule) -> BetaShares:
     )
 
 
-def _swept(domain: Domain, workload: Workload, order: int) -> list[Clique]:
-    """What the last sweep measures: the workload, or its pairs."""
+def _swept(domain: Domain, workload: Workload, order: int) -> Workload:
+    """What the last sweep measures, with its weights: the workload, or its pairs, which all weigh the same."""
     if order == 0:
-        return list(workload)
+        return workload
     pairs = {(a, b) for c in workload for i, b in enumerate(c) for a in c[:i]}
-    return sorted(domain.clique(pair) for pair in pairs)
+    return Workload.of(domain, sorted(domain.clique(pair) for pair in pairs))
 
 
 def _aim(run: Run, options: Options) -> _Errors:

@@ -15,11 +15,12 @@ from understudy.domain.bins import Bins
 from understudy.errors import ParameterError, RefusedError, TooLargeError
 from understudy.releases import demand
 from understudy.releases.demand import check_common
-from understudy.releases.mwem import MOST_FITTED_CELLS
+from understudy.releases.mwem import MOST_FITTED_CELLS, shares
 from understudy.releases.residual.residual import planned, residual_error
 from understudy.releases.run import Outcome, Run, a_delta_for
 from understudy.releases.small_marginals import SmallMarginals, bar, below, direct_bars
 from understudy.releases.smalldb import smalldb_look
+from understudy.releases.target import importance
 from understudy.standin.dense.weights import check_device
 from understudy.theory.arguments import whole
 
@@ -41,14 +42,20 @@ PLANNED = ("residual", "smalldb")
 Options = Mapping[str, Any]
 
 
+def _always(run: Run, options: Options) -> bool:
+    del run, options
+    return True
+
+
 @dataclass(frozen=True, slots=True)
 class Method:
     """How a release is made.
 
     `home` is where the function lives. `obstacle` says why it does not fit a run, if so, and gives no advice: what
     helps depends on what else fits. `predicted` is the largest error, in people, that it would certify for the
-    workload; without it, `auto` takes the method only as the `last_resort`. Both are worked out from public
-    numbers. `python_only` methods need what no command line can say.
+    workload, where errors of marginals with the run's target count by their `importance`; without it, `auto` takes
+    the method only as the `last_resort`. `weighs` says whether the workload's weights, and so a target, change what
+    it does. All are worked out from public numbers. `python_only` methods need what no command line can say.
     """
 
     name: str
@@ -58,6 +65,7 @@ class Method:
     predicted: Callable[[Run], float] | None = None
     last_resort: bool = False
     python_only: bool = False
+    weighs: Callable[[Run, Options], bool] = _always
 
     @property
     def is_automatic(self) -> bool:
@@ -72,6 +80,16 @@ class Method:
 def _nothing(run: Run, options: Options) -> str:
     del run, options
     return ""
+
+
+def _never(run: Run, options: Options) -> bool:
+    del run, options
+    return False
+
+
+def _picks(run: Run, options: Options) -> bool:
+    """Whether mwem picks marginals, by their weights: else it measures all of them alike."""
+    return shares(run, options.get("rounds"), options.get("per_round")).small is None
 
 
 def _holds_every_cell(run: Run, most: int) -> str:
@@ -121,7 +139,9 @@ def _small_database_error(run: Run) -> float:
     look, design = smalldb_look(run)
     error = design.error * look.rows
     direct = direct_bars(run, run.workload)
-    return inf if below(run.workload) or any(error > bar for bar in direct.values()) else error
+    if below(run.workload) or any(error > bar for bar in direct.values()):
+        return inf
+    return error * max((importance(clique, run.target) for clique in run.workload), default=1.0)
 
 
 def _needs_a_delta(run: Run, options: Options) -> str:
@@ -148,7 +168,10 @@ def _measured_error(run: Run) -> float:
     """Every marginal of the workload measured at one price, with those below it that have to be, jointly."""
     try:
         small = SmallMarginals.of(run)
-        return max(bar(run, clique, small.price, small.beta) for clique in run.workload)
+        return max(
+            importance(clique, run.target) * bar(run, clique, small.price, small.beta)
+            for clique in run.workload
+        )
     except ParameterError:  # too little for any noise that can be drawn
         return inf
 
@@ -162,6 +185,7 @@ METHODS: Mapping[str, Method] = {
             "one draw of the exponential mechanism among all small databases",
             _of_smalldb,
             _small_database_error,
+            weighs=_never,
         ),
         Method(
             "net",
@@ -169,12 +193,14 @@ METHODS: Mapping[str, Method] = {
             "one draw among databases that the caller brings (Python only)",
             _nothing,
             python_only=True,
+            weighs=_never,
         ),
         Method(
             "ic",
             "understudy.releases.iterative:iterative_construction",
             "iterative construction: a distinguisher finds what the hypothesis gets wrong, and it is mended",
             _of_ic,
+            weighs=_never,
         ),
         Method(
             "mwem",
@@ -182,6 +208,7 @@ METHODS: Mapping[str, Method] = {
             "multiplicative weights on marginals that are measured, all or the worst ones",
             _of_mwem,
             _measured_error,
+            weighs=_picks,
         ),
         Method(
             "residual",
@@ -284,7 +311,8 @@ def selected(run: Run, method: str, options: Options) -> str:
     """
     check_common(run)
     _check_device(method, options)
-    if method == "auto":
+    automatic = method == "auto"
+    if automatic:
         method = "residual" if options.get("ranges") else chosen(run)
     known = named(method)
     _accepted(known.function(), options, known)
@@ -293,7 +321,37 @@ def selected(run: Run, method: str, options: Options) -> str:
     if reason:
         advice = _advice(run, known, options)
         raise RefusedError(f"{known.name} does not fit: {reason}. Nothing was spent. {advice}")
+    _check_target(run, known, options, automatic=automatic)
     return known.name
+
+
+def _check_target(run: Run, method: Method, options: Options, *, automatic: bool) -> None:
+    """Refuse a target that would change nothing: the method was named, or no method that fits would weigh it.
+
+    What `auto` takes is compared with methods that weigh the target, so it may treat all marginals alike: its bars
+    of the target's marginals are the shorter ones all the same.
+    """
+    if run.target is None or method.weighs(run, options):
+        return
+    others = [
+        other.name
+        for other in METHODS.values()
+        if other.is_automatic and _weighs_and_fits(other, run, options)
+    ]
+    if automatic and others:
+        return
+    ways = [f"take `method='{other}'`" for other in others]
+    if not others and _can_have_a_delta(run):
+        ways.append(f"{_how_to_have_a_delta(run)}, so that a method that weighs them fits")
+    told = ", or ".join([*ways, "leave out `target`"])
+    raise RefusedError(
+        f"{method.name} treats all marginals alike, and the target {run.target!r} would change nothing. "
+        f"Nothing was spent. {told[0].upper() + told[1:]}"
+    )
+
+
+def _weighs_and_fits(method: Method, run: Run, options: Options) -> bool:
+    return _fits(method, run, options) and method.weighs(run, options)
 
 
 def _check_device(method: str, options: Options) -> None:

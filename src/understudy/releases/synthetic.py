@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from understudy.domain.attribute import Attribute, Boolean, Categories, Outside, unique_label
 from understudy.domain.bins import Bins
 from understudy.domain.domain import CELL_LIMIT, Domain
+from understudy.domain.instants import Instants
 from understudy.errors import ParameterError, TooLargeError
 from understudy.query.projection import Projection
 from understudy.releases.column_types import (
@@ -161,7 +162,7 @@ def _cast(values: pa.Array, target: pa.DataType) -> pa.Array:
 
 def _written(attribute: Bins, values: pa.Array, target: pa.DataType) -> pa.Array:
     """Numbers and days as the declaration reads them: as text, or days as numbers of digits."""
-    if attribute.kind != "date" and target != pa.string():
+    if attribute.kind not in ("date", "timestamp") and target != pa.string():
         return values.cast(target)
     return as_text(attribute, values).cast(target)
 
@@ -170,8 +171,10 @@ def as_text(attribute: Attribute, values: pa.Array | pa.ChunkedArray) -> pa.Arra
     """Values of an attribute as the text that its declaration reads as these values; missing ones stay missing."""
     if not isinstance(attribute, Bins) or values.type == pa.string():
         return values.cast(pa.string())
-    if attribute.kind == "date" and pa.types.is_integer(values.type):
+    if attribute.kind in ("date", "timestamp") and pa.types.is_integer(values.type):
         return values.cast(pa.string())
+    if attribute.kind == "timestamp":
+        values = values.cast(pa.timestamp("s"))
     kinds = values.unique().to_pylist()
     written = [
         None if value is None else attribute.intake.written(value, attribute.decimals) for value in kinds
@@ -208,17 +211,19 @@ def _numbers(
     within: Within,
     target: pa.DataType,
 ) -> pa.Array:
-    """Values inside their bins: integers, reals that the type holds, or days since 1970 that are dates."""
+    """Values inside their bins: integers, reals that the type holds, days, or moments in whole steps."""
     other = (codes == attribute.proper_size) & ~missing
     proper = np.where(codes < attribute.proper_size, codes, 0)
     if attribute.discrete:
-        starts = np.array([whole(start) for start in attribute.starts], np.int64)
-        lasts = np.append(starts[1:] - 1, whole(attribute.upper))
+        step = int(attribute.spacing)
+        starts = np.array([whole(start) for start in attribute.starts], np.int64) // step
+        lasts = np.append(starts[1:] - 1, whole(attribute.upper) // step)
         low, high = starts[proper], lasts[proper]
         if within is Within.UNIFORM:
             values = rng.integers(low, high, endpoint=True) if proper.size else low
         else:
             values = low + (high - low) // 2
+        values = values * step if step > 1 else values
     else:
         values = _reals(attribute, proper, rng, within, target)
     beyond = _outside(attribute, target)
@@ -228,6 +233,8 @@ def _numbers(
         values = np.where(other, beyond, values)
     if attribute.kind == "date":
         return pa.array(values.astype(np.int32), mask=missing).cast(pa.date32())
+    if attribute.kind == "timestamp":
+        return pa.array(values, mask=missing).cast(pa.timestamp("s"))
     return pa.array(values, mask=missing)
 
 
@@ -263,6 +270,8 @@ def _outside(attribute: Bins, target: pa.DataType) -> float | int | None:
             beyond = float(np.nextafter(np.float32(beyond), np.float32(np.inf)))
         return beyond
     upper, lower = whole(attribute.upper), whole(attribute.starts[0])
+    if isinstance(attribute, Instants):
+        return upper + attribute.step
     return upper + 1 if upper < 2**63 - 1 else lower - 1 if lower > -(2**63) else None
 
 

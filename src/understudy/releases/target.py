@@ -9,6 +9,9 @@ is named by whoever makes the release, before anything is looked at; a release w
 
 from __future__ import annotations
 
+from math import sqrt
+
+from understudy.domain.domain import Clique
 from understudy.errors import ParameterError
 from understudy.query.workload import Workload
 
@@ -19,6 +22,11 @@ TARGET_WEIGHT = 4
 def targeted(workload: Workload, target: str | None) -> Workload:
     """The workload for a release with that target; as it is where there is none."""
     return workload if target is None else weighted_for(workload, target)
+
+
+def importance(clique: Clique, target: str | None) -> float:
+    """What an error of the marginal counts where methods are compared: the root of the weight of its variance."""
+    return sqrt(TARGET_WEIGHT) if target is not None and target in clique else 1.0
 
 
 def weighted_for(workload: Workload, target: str, weight: int = TARGET_WEIGHT) -> Workload:

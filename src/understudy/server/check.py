@@ -13,6 +13,7 @@ from understudy.ledger.declared import check_ledger
 from understudy.project import open_project
 from understudy.server.audit_log import AuditLog
 from understudy.server.config import Address, ServerConfig
+from understudy.server.house import check_session_noise
 from understudy.server.one_server import only_server
 from understudy.server.store import ServerStore
 
@@ -59,6 +60,7 @@ def _check_table(config: ServerConfig, name: str) -> list[str]:
     declaration = read_declaration(path)
     check_ledger(declaration, base=path.parent, file=path)
     project = open_project(path)
+    check_session_noise(project, config.session.noise)
     left, cap = project.ledger.remaining, project.ledger.budget.cap
     found = [
         f"{name}: {len(declaration.domain)} attributes; {left.units / cap.units:.1%} of the budget is left."

@@ -56,6 +56,9 @@ def _attribute(attribute: Attribute) -> dict[str, Any]:
     if isinstance(attribute, Bins):
         edges = [*attribute.starts, attribute.upper]
         told["edges"] = [edge.isoformat() if isinstance(edge, dt.date) else edge for edge in edges]
+        if attribute.resolution is not None:  # a measure, which has averages and quantiles beside its bins
+            whole = attribute.resolution.denominator == 1
+            told["resolution"] = int(attribute.resolution) if whole else float(attribute.resolution)
     return told
 
 

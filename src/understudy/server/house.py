@@ -19,10 +19,12 @@ from typing import Any
 
 from understudy.answer.answer import Answer
 from understudy.answer.sql_answer import SqlAnswer
+from understudy.curator.pricing import check_noise
 from understudy.errors import (
     DeclarationError,
     LedgerError,
     ParameterError,
+    RefusedError,
     RequestConflictError,
     SourceError,
     UnderstudyError,
@@ -136,6 +138,19 @@ class OpenTable:
         )
 
 
+def check_session_noise(project: Project, noise: str) -> None:
+    """Refuse noise of a server's sessions that a table's budget has no price for, with a `RefusedError`."""
+    try:
+        check_noise(project.curator.calibration, noise)
+    except RefusedError as error:
+        raise RefusedError(
+            f"the table {project.declaration.name} cannot be served with `session.noise: {noise}` of server.yml: "
+            f"{error.problem}",
+            remedy="Write `noise: auto`, or leave it out, in `session` of server.yml; else serve the table from "
+            "another server.yml, or under a budget that pays for this noise",
+        ) from None
+
+
 def _seen(project: Project) -> tuple[int, str]:
     """The end of the ledger as this process last saw it."""
     ledger = project.ledger
@@ -176,6 +191,7 @@ class ServedTable:
         opened = OpenTable(open_project(self.path), self._terms, self.generation + 1)
         try:
             _check_goes_on(opened.project, self._seen)
+            check_session_noise(opened.project, self._terms.noise)
             if not self._terms.own:
                 opened.session("")
         except BaseException:

@@ -123,6 +123,9 @@ def problem_of(error: BaseException) -> Problem:
         return _told(error, 409, more=_fields(error))
     if isinstance(error, OvertakenError | ClosedError):
         return _told(error, 503, retry_after=1.0)
+    if isinstance(error, TooLargeError) and "max_cells" in error.remedy:  # which no request to a server has
+        fewer = "Nothing was spent. Ask about fewer attributes or fewer of their values"
+        return Problem(422, error.code, error.problem, hint=fewer, more=_fields(error))
     return _told(error, 413 if isinstance(error, TooLongError) else 422, more=_fields(error))
 
 

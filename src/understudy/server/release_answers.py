@@ -12,7 +12,7 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from understudy.errors import SourceError
+from understudy.errors import SourceError, TooLargeError
 from understudy.releases.files import ANSWERS, CERTIFICATE, STANDIN, SUMS
 from understudy.server.inquiry import check_question
 from understudy.server.problems import Problem
@@ -47,12 +47,22 @@ class ReleaseAnswers:
     def answer(self, name: str, question: str) -> dict[str, Any]:
         """The answer of a release to a question, as plain values: what `understudy ask --release` prints as JSON.
 
-        A `Problem` 404 where there is no such release, 413 where the release or the answer is too large for the
-        server, and 422 where the question is not understood.
+        A `Problem` 404 where there is no such release, 413 where the release is too large for the server,
+        and 422 where the question is not understood or has too many cells.
         """
         check_question(question)
         release = self.opened(name)
-        told = release.answer(question, max_cells=MOST_CELLS)
+        try:
+            told = release.answer(question, max_cells=MOST_CELLS)
+        except TooLargeError as error:
+            raise Problem(
+                422,
+                error.code,
+                error.problem,
+                hint="Ask about fewer attributes or fewer of their values, or download the release and ask "
+                "it: `understudy ask --release FOLDER`.",
+                more={"cells": error.cells, "limit": error.limit},
+            ) from None
         return without_infinity(
             {
                 "release": name,

@@ -104,9 +104,13 @@ class ReleaseShelf:
 
     def file(self, name: str, file: str) -> tuple[Path, str]:
         """The path and the type of a release's file; a `Problem` 404 where there is none that is shown."""
-        missing = Problem(
-            404, "no-release", "There is no such file of a release.", hint="The list of releases names them."
+        is_there = (
+            self._folder is not None
+            and _NAME.fullmatch(name) is not None
+            and (self._folder / name / CERTIFICATE).is_file()
         )
+        what = "This release has no such file." if is_there else "There is no such release."
+        missing = Problem(404, "no-release", what, hint="The list of releases names them.")
         if self._folder is None or not _NAME.fullmatch(name) or file not in SHOWN:
             raise missing
         path = (self._folder / name / file).resolve()

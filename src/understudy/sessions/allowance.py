@@ -8,7 +8,8 @@ with the ledger's joint accounting; C what all purchases ahead cost, with joint 
 much dearer a count of the session can still become than by itself: purchases ahead take a part of β, and so do the
 first counts, which get more than an even share (`beta_spending`).
 
-Rule        A purchase ahead is made only where, with it, C ≤ (RATIO - κ)·D + FREE·u; u is the price of one count.
+Rule        A purchase ahead is made only where, with it, C ≤ (RATIO - κ)·D + FREE·u + G; u is the price of one
+            count, and G is what counts so far were cheaper than κ times as dear, at the cell where this is least.
 Promise     After every question of every sequence a session has cost at most RATIO·D + FREE·u.
             [competitive ratio 3/2; Karlin, Manasse, Rudolph, Sleator 1988 for renting and buying]
 Why         A question's own counts are bought only where nothing else answers it, at most κ times as dear as by
@@ -16,9 +17,15 @@ Why         A question's own counts are bought only where nothing else answers i
             price is a maximum of sums: it is at most the sum of the joint prices of two parts, and more events
             never cost less. Hence the session costs at most C + κ·D. The rule held when C grew last; D only grew
             since, and κ was taken for the least share of β that any later count can get.
-Needed      No deterministic rule that keeps the promise buys earlier. Where one class of price P answers all that
-            comes, nothing but direct answers can be bought before D ≥ (P - FREE·u)/(RATIO - 1): with a ratio of
-            3/2 a session that is to answer very many questions pays up to three times the price of the class.
+Gain        Many counts cost less than by themselves, or nothing. Let d(x) be what all questions so far would cost
+            the cell x, and s(x) what the session's own counts did (`cell_loads`); after later ones, d'(x) and
+            s'(x) ≤ s(x) + κ·(d'(x) - d(x)). With G = minₓ (κ·d(x) - s(x)), C + s'(x) ≤ C - G + κ·d'(x) for every
+            x, and so the session costs at most C - G + κ·D' then. A cell that nobody asked about has no gain: all
+            that comes later could be about that cell, for which a class was bought too early.
+Needed      Where counts cost what they cost by themselves, no deterministic rule that keeps the promise buys
+            earlier. Where one class of price P answers all that comes, nothing but direct answers can be bought
+            before D ≥ (P - FREE·u)/(RATIO - 1): with a ratio of 3/2 a session that is to answer very many
+            questions pays up to three times the price of the class.
 Asked for   A class that the terms announce, the number of rows where that is private, and the ranges that a
             quantile needs are bought because they were asked for: they count as questions, on both sides, and need
             no allowance.
@@ -34,15 +41,16 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from fractions import Fraction
-from math import ceil
+from math import ceil, floor
 
 from understudy.domain.domain import Clique
 from understudy.privacy.cost import UNITS
 from understudy.privacy.event import Event
-from understudy.privacy.joint import Joint, JointState
+from understudy.privacy.joint import Joint
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.sessions.calibrator import Calibrator, rounded
+from understudy.sessions.cell_loads import CellLoads
 from understudy.sessions.direct import DirectPurchase, intervals
 from understudy.sessions.knowledge import Knowledge
 from understudy.sessions.terms import Terms
@@ -75,6 +83,8 @@ class Allowance:
         # is refused, however much all questions would have cost.
         self._joint = Joint(calibrator.curator.ledger.budget.uncapped())
         self._direct, self._ahead = self._joint.start(), self._joint.start()
+        domain = calibrator.curator.domain
+        self._alone, self._paid = CellLoads(domain, self._joint), CellLoads(domain, self._joint)
         self._left = float(terms.beta)
         self._waiting: deque[Marginal] = deque(maxlen=MOST_WAITING)
         self._asked_for: set[tuple[Clique, str]] = set()
@@ -95,6 +105,10 @@ class Allowance:
         """Remember a purchase ahead."""
         self._ahead = self._joint.after(self._ahead, event)
 
+    def paid(self, event: Event) -> None:
+        """Remember what the counts of a question cost, of one look or of another."""
+        self._paid.add(event)
+
     # ---- the rule
 
     def permits(
@@ -114,7 +128,7 @@ class Allowance:
         unit = ceil(alone * UNITS)
 
         def is_enough(direct: int) -> bool:
-            return cost <= (RATIO - kappa) * direct + FREE * unit
+            return cost <= (RATIO - kappa) * direct + FREE * unit + self._gain(kappa)
 
         if is_enough(self._direct_cost):
             return True
@@ -122,6 +136,10 @@ class Allowance:
             return False
         self._count_waiting(asked)
         return is_enough(self._direct_cost)
+
+    def _gain(self, kappa: Fraction) -> int:
+        """G of the module, in units: what every cell was spared of κ times what questions cost by themselves."""
+        return floor(float((float(kappa) * self._alone.units - self._paid.units).min()))
 
     @property
     def _direct_cost(self) -> int:
@@ -131,7 +149,7 @@ class Allowance:
         for _ in range(min(len(self._waiting), MOST_COUNTED)):
             share = self._share(asked)
             self._left -= share
-            self._direct = self._counted(self._waiting.popleft(), share)
+            self._count(self._waiting.popleft(), share)
 
     def _share(self, asked: int) -> float:
         """The part of β that a question gets which is bought by itself: an even one of what is left."""
@@ -140,10 +158,12 @@ class Allowance:
     def _price(self, share: float) -> Fraction:
         return self._calibrator.price_of_counts(self._calibrator.single_count, share, 1).amount
 
-    def _counted(self, marginal: Marginal, share: float) -> JointState:
-        """The joint account of D with one more question; as it was where the answer is public."""
+    def _count(self, marginal: Marginal, share: float) -> None:
+        """Add one more question to the account of D; nothing where its answer is public."""
         known = intervals(self._public, marginal)
         if known is not None and not bool((known.high > known.low).any()):
-            return self._direct
+            return
         purchase = DirectPurchase.of(self._calibrator, self._public, marginal, share)
-        return self._joint.after(self._direct, self._calibrator.charged(purchase.event(self._calibrator)))
+        event = self._calibrator.charged(purchase.event(self._calibrator))
+        self._direct = self._joint.after(self._direct, event)
+        self._alone.add(event)

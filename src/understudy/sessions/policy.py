@@ -205,6 +205,8 @@ class PurchasePolicy:
     def _rented(self, purchase: OwnCounts, charged: Cost, *, again: bool) -> None:
         """Remember what a question's own counts cost, as rent of the classes that would have answered it."""
         marginal, price = purchase.marginal, purchase.price
+        if not self._terms.is_direct:
+            self._allowance.paid(self._event(purchase))
         if marginal.moment is not None or _is_cut(marginal) or self._terms.is_direct:
             return  # no class of counts of declared cells would have answered it
         for name in marginal.clique:

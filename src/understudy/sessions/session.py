@@ -268,10 +268,12 @@ class Session:
             for place, name in running.items()
             if answers[place].source != "uncertified"
         }
-        if ahead.units and asking.request is None:  # what is charged under a request is told with it anyway
+        if ahead.units:
             first = answers[0]
             source = first.source if first.source == "uncertified" else "measured"
-            total: Cost = first.cost + ahead  # type: ignore[operator]  # one currency
+            total: Cost = first.cost
+            if asking.request is None:  # what is charged under a request is told with it anyway
+                total = total + ahead  # type: ignore[operator]  # one currency
             answers = [replace(first, cost=total, source=source), *answers[1:]]
         return self._as_counts(answers)
 
@@ -380,14 +382,18 @@ class Session:
     def _with_cost(self, answers: list[Answer], asking: Asking) -> list[Answer]:
         """The answers of a question; what earlier attempts under its request were charged is told with the first.
 
-        Nothing else changes: the same request tells the same cost, however often it was interrupted.
+        The same request tells the same cost, however often it was interrupted. What was paid for under it and is
+        deduced is `measured`: `implied` and `pinned` are words for answers that cost nothing.
         """
         known = None if asking.request is None else self._buyer.requests.get(asking.request)
         if known is None or not answers:
             return answers
         now = sum(answer.cost.units for answer in answers)
         first = type(known.cost)(answers[0].cost.units + known.cost.units - now)
-        return [replace(answers[0], cost=first), *answers[1:]]
+        source = answers[0].source
+        if first.units and source in ("implied", "pinned"):
+            source = "measured"
+        return [replace(answers[0], cost=first, source=source), *answers[1:]]
 
     # ---- answers
 

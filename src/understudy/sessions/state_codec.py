@@ -160,6 +160,8 @@ class _Writer:
             return ["q", value.numerator, value.denominator]
         if kind is deque:
             return ["D", value.maxlen, *[part(one) for one in value]]
+        if kind is dt.datetime:
+            return ["Y", value.isoformat()]
         if kind is dt.date:
             return ["y", value.toordinal()]
         if isinstance(value, np.generic):
@@ -255,6 +257,7 @@ class _Reader:
             "g": lambda rest: self._array(["a", *rest])[()],
             "b": lambda rest: self._whole[self._start + rest[0] : self._start + rest[0] + rest[1]],
             "q": lambda rest: Fraction(rest[0], rest[1]),
+            "Y": lambda rest: dt.datetime.fromisoformat(rest[0]),
             "y": lambda rest: dt.date.fromordinal(rest[0]),
             "k": lambda rest: self._known[rest[0]],
             "n": lambda rest: tuple.__new__(self._classes[rest[0]][0], self._parts(rest[1:])),

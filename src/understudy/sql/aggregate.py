@@ -16,7 +16,7 @@ import numpy as np
 
 from understudy.domain.bins import Bins
 from understudy.query.cell_noise import TallyNoise
-from understudy.sql.grid import Floats, Numbers, ends
+from understudy.sql.grid import TEMPORAL, Floats, Numbers, ends
 from understudy.sql.group import AXIS, Tally
 
 
@@ -199,6 +199,11 @@ class Quantile:
         return (self.tally,)
 
     @property
+    def kind(self) -> str:
+        """The kind of the released numbers: days and moments of such attributes, else real numbers."""
+        return self.attribute.kind if self.attribute.kind in TEMPORAL else "real"
+
+    @property
     def key(self) -> object:
         return "quantile", self.tally.key, self.level, self.continuous
 
@@ -211,9 +216,8 @@ class Quantile:
         through = None if bins.through is None else tuple(part[:, :proper] for part in bins.through)
         first, last = self._possible(low, high, through)
         total = counts.sum(axis=1)
-        kind = "date" if self.attribute.kind == "date" else "real"
         point = np.clip(self._point(counts, total, points), lows[first], highs[last])
-        return _numbers(point, lows[first], highs[last], null=total <= 0, kind=kind)
+        return _numbers(point, lows[first], highs[last], null=total <= 0, kind=self.kind)
 
     def _possible(
         self, low: Floats, high: Floats, through: tuple[Floats, ...] | None = None

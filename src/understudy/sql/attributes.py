@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 
 import numpy as np
 from sqlglot import exp
 
 from understudy.domain.attribute import Attribute, Mask, close_to, listed
-from understudy.domain.bins import Bins
+from understudy.domain.bins import Bins, as_number
 from understudy.domain.domain import Clique, Domain
 from understudy.errors import QueryError
 from understudy.sql.changes import edges_of, is_alone
 from understudy.sql.constants import Constant, is_number, plain, read_moment, read_number
 from understudy.sql.evaluate import Comparison, Evaluator, Node, shown
-from understudy.sql.grid import Bools, Numbers, Scope, Truths, Value, of_attribute, of_mask
+from understudy.sql.grid import TEMPORAL, Bools, Numbers, Scope, Truths, Value, of_attribute, of_mask
 from understudy.sql.scalar import FUNCTIONS
 
 
@@ -53,15 +54,14 @@ def _compared(attribute: Attribute, operator: str, constant: Constant) -> Mask |
     midnight lies inside a day, so it is compared as an interval is.
     """
     if isinstance(attribute, Bins) and isinstance(constant, str):
-        if attribute.kind == "date" and ".." not in constant:
-            day = plain(read_moment(constant)) if constant[:4].isdigit() else constant
-            if day is None:
-                return None
-            constant = day
-        elif attribute.kind != "date" and is_number(constant):
+        if attribute.kind in TEMPORAL and ".." not in constant and constant not in attribute.labels:
+            constant = plain(read_moment(constant)) or constant if constant[:4].isdigit() else constant
+        elif attribute.kind not in TEMPORAL and is_number(constant):
             number = plain(read_number(constant))
             assert number is not None
             constant = number
+    if attribute.kind == "date" and isinstance(constant, dt.datetime):
+        return None
     try:
         return attribute.compare(operator, constant)
     except QueryError as error:
@@ -81,19 +81,13 @@ def _quoted(words: str) -> str:
 def _edges(attribute: Bins) -> tuple[Numbers, Numbers]:
     """Where the bin of each cell starts, and where it stops; missing where a cell is no bin."""
     missing = np.arange(attribute.size) >= attribute.proper_size
-    kind = "date" if attribute.kind == "date" else attribute.kind
-    edges = [_as_number(edge) for edge in (*attribute.starts, attribute.upper)]
+    edges = [as_number(edge) for edge in (*attribute.starts, attribute.upper)]
     found = []
     for part in (edges[:-1], edges[1:]):
         values = np.zeros(attribute.size)
         values[: attribute.proper_size] = part
-        found.append(Numbers((attribute.name,), values, values, values, null=missing, kind=kind))
+        found.append(Numbers((attribute.name,), values, values, values, null=missing, kind=attribute.kind))
     return found[0], found[1]
-
-
-def _as_number(edge: object) -> float:
-    days = getattr(edge, "toordinal", None)
-    return float(days() - 719163) if days is not None else float(edge)  # type: ignore[arg-type]
 
 
 def attribute_of(domain: Domain, node: Node) -> Attribute:

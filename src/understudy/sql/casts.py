@@ -11,7 +11,7 @@ from understudy.errors import QueryError
 from understudy.sql import interval
 from understudy.sql.constants import read_moment, read_number
 from understudy.sql.evaluate import TEXT_TYPES, Evaluator, Node, only, shown
-from understudy.sql.grid import Numbers, Texts, Truths, Value, truth
+from understudy.sql.grid import Numbers, Texts, Truths, Value, as_days, is_temporal, truth
 
 _T = exp.DataType.Type
 _WHOLE = (
@@ -47,13 +47,8 @@ def _cast(evaluator: Evaluator, value: Value, to: Node) -> Value | None:
         return value if wanted in TEXT_TYPES else None
     if not isinstance(value, Numbers):
         return value  # NULL of any type
-    if value.kind == "date":
-        if wanted in _MOMENT:
-            return value
-        if wanted in _DATE:
-            ends = {part: np.floor(getattr(value, part)) for part in ("point", "low", "high")}
-            return value if value.clique else replace(value, **ends)
-        return None
+    if is_temporal(value):
+        return value if wanted in _MOMENT else as_days(value) if wanted in _DATE else None
     return _of_number(evaluator, value, to)
 
 
@@ -111,8 +106,7 @@ def _of_constant(evaluator: Evaluator, words: str, value: Texts, to: Node) -> Va
         return value
     if wanted in _DATE or wanted in _MOMENT:
         moment = read_moment(words)
-        whole = {part: np.floor(getattr(moment, part)) for part in ("point", "low", "high")}
-        return replace(moment, **whole) if wanted in _DATE else moment
+        return as_days(moment) if wanted in _DATE else moment
     if wanted in _WHOLE or wanted in _REAL:
         return _of_number(evaluator, read_number(words), to)
     if wanted == _T.BOOLEAN and words.strip().lower() in ("true", "t", "false", "f", "1", "0", "yes", "no"):

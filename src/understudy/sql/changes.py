@@ -60,7 +60,7 @@ def is_alone(domain: Domain, clique: Clique, name: str) -> bool:
 
 def _has_wide_bins(attribute: Bins) -> bool:
     edges = (*attribute.starts, attribute.upper)
-    return any(_middle(low, high) is not None for low, high in pairwise(edges))
+    return any(_middle(low, high, int(attribute.spacing)) is not None for low, high in pairwise(edges))
 
 
 def _along(
@@ -172,18 +172,23 @@ def _middle_of(attribute: Bins, cell: int) -> Ordered | None:
     if cell >= attribute.proper_size:
         return None
     is_last = cell + 1 == attribute.proper_size
-    return _middle(
-        attribute.starts[cell], attribute.upper if is_last else attribute.starts[cell + 1], is_last
-    )
+    high = attribute.upper if is_last else attribute.starts[cell + 1]
+    return _middle(attribute.starts[cell], high, int(attribute.spacing), is_last)
 
 
-def _middle(low: Ordered, high: Ordered, is_last: bool = False) -> Ordered | None:  # noqa: FBT001, FBT002
-    """A value between the ends of a bin, at which it can be cut in two; None where it holds one value alone."""
+def _middle(low: Ordered, high: Ordered, step: int, is_last: bool = False) -> Ordered | None:  # noqa: FBT001, FBT002
+    """A value between the ends of a bin, at which it can be cut in two; None where it holds one value alone.
+
+    `step` is how many seconds the values of a timestamp are apart.
+    """
     if isinstance(low, float):
         after = nextafter(low, inf)
         if after > high or (after == high and not is_last):
             return None
         return min(max(low / 2 + high / 2, after), high)
+    if isinstance(low, dt.datetime):
+        values = (high - low) // dt.timedelta(seconds=step) + is_last
+        return low + dt.timedelta(seconds=values // 2 * step) if values > 1 else None
     if isinstance(low, dt.date):
         days = (high - low).days + is_last
         return low + dt.timedelta(days=days // 2) if days > 1 else None

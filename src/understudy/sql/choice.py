@@ -18,6 +18,8 @@ from understudy.sql.grid import (
     Texts,
     Truths,
     Value,
+    as_moments,
+    is_temporal,
     no_numbers,
     text,
 )
@@ -30,7 +32,9 @@ def _merged(evaluator: Evaluator, cases: list[tuple[Truths, Value]], default: Va
     kinds = {type(value) for value in values} - {Nothing}
     if not kinds:
         return Nothing()
-    if len(kinds) > 1 or len({v.kind == "date" for v in values if isinstance(v, Numbers)}) > 1:
+    if any(isinstance(v, Numbers) and v.kind == "timestamp" for v in values):
+        values = [as_moments(v) if isinstance(v, Numbers) else v for v in values]
+    if len(kinds) > 1 or len({is_temporal(v) for v in values if isinstance(v, Numbers)}) > 1:
         raise QueryError(
             "the branches of a choice must be all numbers, all texts, all dates or all conditions"
         )

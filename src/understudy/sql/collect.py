@@ -20,7 +20,7 @@ from understudy.sql.aggregate import Bounds, Count, Mean, Quantile, Sum
 from understudy.sql.casts import zero_or_one
 from understudy.sql.evaluate import Evaluator, Node, chain, only, shown, used
 from understudy.sql.factors import conjunction, is_nobody
-from understudy.sql.grid import Bools, Clique, Floats, Nothing, Numbers, Truths, Value
+from understudy.sql.grid import Bools, Clique, Floats, Nothing, Numbers, Truths, Value, is_temporal
 from understudy.sql.group import Tally
 from understudy.sql.measure_collect import SPREADS, MeasureCollector, Measured
 from understudy.sql.measured import Family, MeasuredQuantile
@@ -108,7 +108,7 @@ class Collector:
         if name not in self._settled and name not in self._sums and not measured:
             self._read(name, node)
         found = self._settled.get(name)
-        return "date" if isinstance(found, Quantile) and found.attribute.kind == "date" else "real"
+        return found.kind if isinstance(found, Quantile) else "real"
 
     def settle(self) -> dict[int, Aggregate]:
         measured = {tally.key for found in self._settled.values() for tally in found.tallies}
@@ -288,7 +288,7 @@ class Collector:
 def _summed(value: Value, node: Node) -> Numbers:
     if isinstance(value, Truths):
         return zero_or_one(value)
-    if isinstance(value, Nothing) or not isinstance(value, Numbers) or value.kind == "date":
+    if isinstance(value, Nothing) or not isinstance(value, Numbers) or is_temporal(value):
         raise QueryError(f"{shown(node)}: only numbers are summed", remedy="count(*) FILTER (WHERE …) counts")
     return value
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
-from math import inf
+from math import ceil, floor, inf
 from typing import NamedTuple
 
 import numpy as np
@@ -26,7 +26,7 @@ from understudy.query.moment import Moment
 from understudy.query.quantile_end import QuantileEnd
 from understudy.sql.aggregate import Folded, Quantile
 from understudy.sql.collect import Aggregate
-from understudy.sql.constants import as_date
+from understudy.sql.constants import as_date, as_instant
 from understudy.sql.evaluate import Evaluator, Leaf, Node
 from understudy.sql.grid import Floats, Nothing, Numbers, Scope, Texts, Truths, Value
 from understudy.sql.group import AXIS, Grouping, Part, Tally
@@ -157,8 +157,8 @@ class CompiledSql:
         A quantile of expected counts is any value at which the distribution function passes the level; it lies in
         one of the bins that are possible for whole counts. The groups are those that `evaluate` lists.
 
-        Returns for each row and column a distance in the column's unit (days for a date); None in columns of keys,
-        and where a number is missing or the distance has no bound.
+        Returns for each row and column a distance in the column's unit (days for a date, seconds for a timestamp);
+        None in columns of keys, and where a number is missing or the distance has no bound.
         """
         arrays, widths, wide = self._shaped(values), self._shaped(errors), self._shaped(expected_errors)
         return self.program.reach(arrays, widths, wide, inf if rows is None else float(rows), noises)
@@ -435,7 +435,10 @@ class SqlProgram:
         columns: list[Column] = []
         for item, names in zip(self.statement.items, self.names, strict=True):
             if names is None:
-                released: ColumnType = "date" if self._column(item.node, leaf).kind == "date" else "float"
+                kind = self._column(item.node, leaf).kind
+                released: ColumnType = (
+                    "date" if kind == "date" else "timestamp" if kind == "timestamp" else "float"
+                )
                 columns.append(Column(item.name, "value", released))
             else:
                 kept = [name for name, is_listed in zip(names, self.listed, strict=True) if is_listed]
@@ -487,6 +490,12 @@ def _estimate(full: Numbers, bare: Numbers, i: int) -> Estimate:
     if full.kind == "date":
         days = [as_date(part) for part in (point, low, high)]
         return Estimate(None if missing else days[0], days[1], days[2], wider)
+    if full.kind == "timestamp":
+        moments = [
+            as_instant(float(round_to(part)))
+            for part, round_to in ((point, floor), (low, floor), (high, ceil))
+        ]
+        return Estimate(None if missing else moments[0], moments[1], moments[2], wider)
     bounds = [None if part in (inf, -inf) else part + 0.0 for part in (low, high)]
     return Estimate(None if missing else point + 0.0, bounds[0], bounds[1], wider)
 
@@ -518,7 +527,7 @@ def group_names(value: Value, count: int, attribute: Attribute | None = None) ->
         return None
     else:
         points = np.broadcast_to(value.point, (count,)).tolist()
-        form = {"integer": int, "date": as_date, "real": float}[value.kind]
+        form = {"integer": int, "date": as_date, "timestamp": as_instant, "real": float}[value.kind]
         plain = [form(point) for point in points]
     taken = {
         name

@@ -12,8 +12,11 @@ import numpy as np
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
-from understudy.domain.bins import Bins
+from understudy.domain.bins import Bins, Ordered
 from understudy.domain.domain import Clique, Domain
+from understudy.domain.instant import seconds_of
+from understudy.domain.instants import Instants
+from understudy.domain.refinement import refined
 from understudy.errors import QueryError
 from understudy.query.marginal import Marginal
 from understudy.query.text_size import USUAL, TextSize
@@ -21,10 +24,10 @@ from understudy.sql.around import split
 from understudy.sql.attributes import attribute_of, grid_evaluator
 from understudy.sql.collect import Aggregate, Collector, factors_of
 from understudy.sql.compiled import CompiledAround, CompiledSql, Key, SqlProgram, group_names
-from understudy.sql.dates import closed_end, finest_grain
+from understudy.sql.dates import GRAINS, begins, closed_end, finest_grain
 from understudy.sql.evaluate import Evaluator, Node, chain, shown, uncast
 from understudy.sql.factors import conjunction
-from understudy.sql.grid import Numbers, Value, of_attribute
+from understudy.sql.grid import Numbers, Value, is_temporal, of_attribute
 from understudy.sql.group import AXIS, Grouping, Part, grouping
 from understudy.sql.measured import Family
 from understudy.sql.merge import nested, simplified
@@ -35,6 +38,9 @@ from understudy.sql.tokens import parsed, tokens_of
 
 MAX_MARGINALS = 64
 """Marginals that one statement may need; they share its price."""
+
+MOST_PERIODS = 4096
+"""Periods into which a question may cut the bins of a timestamp in order to group by them."""
 
 REMEMBERED = 512
 """Statements that a compiler remembers."""
@@ -225,12 +231,32 @@ def _groups(statement: Statement, domain: Domain, grid: Evaluator) -> Grouping:
         else:
             value = grid.value(of)
             if isinstance(value, Numbers) and bool((value.known & ~value.exact).any()):
-                raise _crosses(grid, of)
+                raise _crosses(domain, grid, of)
             expressions.append((shown(of), value))
     return grouping(domain, grid.scope, attributes, expressions)
 
 
-def _crosses(grid: Evaluator, node: Node) -> QueryError:
+def _finer(domain: Domain, node: Node) -> tuple[str, tuple[Ordered, ...]] | None:
+    """The begins of the longest periods that make groups of a function of one timestamp; None where nothing does.
+
+    The periods are public: the question names them. More than `MOST_PERIODS` of them are not made.
+    """
+    names = {attribute_of(domain, column).name for column in node.find_all(exp.Column)}
+    attribute = domain[names.pop()] if len(names) == 1 else None
+    if not isinstance(attribute, Instants):
+        return None
+    for grain in reversed(GRAINS):
+        edges = begins(attribute.starts[0], attribute.upper, grain, MOST_PERIODS)
+        if edges is None:
+            return None
+        edges = tuple(edge for edge in edges if seconds_of(edge) % attribute.step == 0)
+        value = grid_evaluator(refined(domain, attribute.name, edges)).value(node)
+        if isinstance(value, Numbers) and bool((value.exact | ~value.known).all()):
+            return attribute.name, edges
+    return None
+
+
+def _crosses(domain: Domain, grid: Evaluator, node: Node) -> QueryError:
     """Why an expression makes no groups: it is not the same for all values of a bin; and what would make some.
 
     Where only the upper edge that the last bin of a date holds is in another period, as 1 January is in another
@@ -241,18 +267,19 @@ def _crosses(grid: Evaluator, node: Node) -> QueryError:
     tries = [f"bin_start({name})"]
     value = grid.value(column)
     why, cuts = "", None
-    if isinstance(value, Numbers) and value.kind == "date":
+    if isinstance(value, Numbers) and is_temporal(value):
         if (grain := finest_grain(value)) is not None:
             tries.insert(0, f"date_trunc('{grain}', {name})")
         if (day := closed_end(value)) is not None:
-            why = f" (the last bin of {column.name} holds its upper edge {day}; a day earlier, it would not)"
+            step = "a day" if value.kind == "date" else "a step"
+            why = f" (the last bin of {column.name} holds its upper edge {day}; {step} earlier, it would not)"
             cuts = column.name, (day,)
     refusal = QueryError(
         f"{shown(node)} varies inside a bin of {column.name}, so it makes no groups{why}",
         remedy=f"group by {' or by '.join(tries)}, or by a CASE on its edges",
         suggestions=tries,
     )
-    refusal.cuts = cuts
+    refusal.cuts = _finer(domain, node) or cuts
     return refusal
 
 

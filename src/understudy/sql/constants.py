@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from math import isfinite
+from math import floor, isfinite
 
 import numpy as np
 
+from understudy.domain.instant import instant_of, read_instant, seconds_of
 from understudy.errors import QueryError
-from understudy.sql.grid import Nothing, Numbers, Texts, Truths, Value, constant, truth
+from understudy.sql.grid import Nothing, Numbers, Texts, Truths, Value, constant, is_temporal, truth
 
 Constant = str | int | float | bool | dt.date
 
@@ -30,6 +31,8 @@ def plain(value: Value) -> Constant | None:
         return None
     if value.kind == "date":
         return as_date(float(value.point)) if float(value.point).is_integer() else None
+    if value.kind == "timestamp":
+        return as_instant(float(value.point))
     return int(value.point) if value.kind == "integer" else float(value.point)
 
 
@@ -39,6 +42,15 @@ def as_date(days: float) -> dt.date:
         return _EPOCH + dt.timedelta(days=int(np.floor(days)))
     except OverflowError:
         raise QueryError("a date lies outside the calendar, the years 1 to 9999") from None
+
+
+def as_instant(seconds: float) -> dt.datetime:
+    """The moment of a number of seconds since 1970-01-01 00:00:00, to microseconds."""
+    whole = floor(seconds)
+    try:
+        return instant_of(whole) + dt.timedelta(microseconds=round((seconds - whole) * 1e6))
+    except OverflowError:
+        raise QueryError("a timestamp lies outside the calendar, the years 1 to 9999") from None
 
 
 def of_date(day: dt.date) -> Numbers:
@@ -54,24 +66,14 @@ def read_date(words: str) -> Numbers:
         raise QueryError(f"{words[:40]!r} is not a day", remedy="write it as 2024-12-31") from None
 
 
-_MOMENT = re.compile(
-    r"\s*(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}):(\d{2})(?::(\d{2})(\.\d+)?)?\s*(?:Z|[+-]00(?::?00)?|UTC)?)?\s*",
-    re.I,
-)
-
-
 def read_moment(words: str) -> Numbers:
-    """A day, or a moment of time in UTC: midnight is the day itself, any other lies half a day after its begin.
-
-    Dates are whole days, so that every moment inside a day compares with them in the same way.
-    """
-    found = _MOMENT.fullmatch(words)
+    """A day, or a moment of time in UTC: midnight is the day itself. An offset, +02:00, is brought to UTC."""
+    found = read_instant(words.strip(), fraction=True)
     if found is None:
         return read_date(words)
-    day = read_date(found[1])
-    if any(float(part or 0) for part in found.groups()[1:]):
-        return constant(float(day.point) + 0.5, "date")
-    return day
+    if found.time() == dt.time():
+        return of_date(found.date())
+    return constant(seconds_of(found) + found.microsecond / 1e6, "timestamp")
 
 
 def is_number(words: str) -> bool:
@@ -95,7 +97,7 @@ def alike(value: Value, beside: Value) -> Value:
         return value
     found = plain(value)
     if isinstance(beside, Numbers) and isinstance(found, str):
-        if beside.kind == "date":
+        if is_temporal(beside):
             return read_moment(found)
         return read_number(found) if is_number(found) else value
     if isinstance(beside, Truths) and not isinstance(found, bool):

@@ -1,7 +1,7 @@
-"""Dates: their parts, the periods that they begin, moments of time, and intervals between constants.
+"""Dates and timestamps: their parts, the periods that they begin, and intervals that move them.
 
-Dates are whole days. A cell of a date attribute is a range of days; a function of it is exact where it is the same
-for all of them. A moment that is not midnight lies between two days, and is compared as such.
+Dates are whole days, and timestamps whole seconds. A cell of such an attribute is a range of them; a function of
+it is exact where it is the same for all of them. A day beside a moment is its midnight.
 """
 
 from __future__ import annotations
@@ -15,15 +15,21 @@ from typing import Any
 import numpy as np
 from sqlglot import exp
 
+from understudy.domain.instant import DAY_SECONDS, instant_of, seconds_of
 from understudy.errors import QueryError
-from understudy.sql.constants import as_date, read_moment
+from understudy.sql.constants import as_date, as_instant, read_moment
 from understudy.sql.evaluate import Evaluator, Node, only, shown
-from understudy.sql.grid import Numbers, Texts, Value, constant
+from understudy.sql.grid import Numbers, Texts, Value, as_days, as_moments, constant, is_temporal
 
-GRAINS = ("day", "week", "month", "quarter", "year", "decade")
+CLOCK = {"second": 1, "minute": 60, "hour": 3600}
+"""Periods within a day, in seconds."""
+
+GRAINS = (*CLOCK, "day", "week", "month", "quarter", "year", "decade")
 """Periods that `date_trunc` knows, from short to long."""
 
-_SINGULAR = {f"{grain}s": grain for grain in GRAINS} | {"y": "year", "mon": "month", "d": "day", "w": "week"}
+_SINGULAR = {f"{grain}s": grain for grain in GRAINS} | {
+    "y": "year", "mon": "month", "d": "day", "w": "week", "h": "hour", "min": "minute", "s": "second",
+}  # fmt: skip
 _PARTS: dict[str, Callable[[dt.date], int]] = {
     "year": lambda day: day.year,
     "quarter": lambda day: (day.month + 2) // 3,
@@ -37,6 +43,8 @@ _PARTS: dict[str, Callable[[dt.date], int]] = {
     "isodow": lambda day: day.isoweekday(),
     "epoch": lambda day: (day - dt.date(1970, 1, 1)).days * 86_400,
 }
+_CLOCK_PARTS = {"hour": (3600, 24), "minute": (60, 60), "second": (1, 60)}
+"""Parts of a time of day: the seconds of one, and how many there are before it begins again."""
 _RISING = ("year", "decade", "isoyear", "epoch")
 _RANGES = {
     "quarter": (1, 4), "month": (1, 12), "day": (1, 31), "week": (1, 53), "doy": (1, 366),
@@ -48,7 +56,9 @@ _ENUMERATED = 31
 
 
 def begin(day: dt.date, grain: str) -> dt.date:
-    """The first day of the period that a day is in."""
+    """The first day of the period that a day is in: of a day itself, where the period is no longer."""
+    if grain in CLOCK:
+        return day
     if grain == "week":
         return day - dt.timedelta(days=min(day.weekday(), day.toordinal() - 1))
     if grain == "decade":
@@ -62,8 +72,8 @@ def _date(evaluator: Evaluator, node: Node, what: str) -> Numbers:
     value = evaluator.value(node)
     if isinstance(value, Texts) and not value.clique and not value.null.any():
         return read_moment(str(value.values[()]))
-    if not isinstance(value, Numbers) or value.kind != "date":
-        raise QueryError(f"{what} needs a date, and {shown(node)} is none")
+    if not isinstance(value, Numbers) or not is_temporal(value):
+        raise QueryError(f"{what} needs a date or a timestamp, and {shown(node)} is none")
     return value
 
 
@@ -80,48 +90,85 @@ def _grain(word: str, node: Node) -> str:
 
 
 def truncated(evaluator: Evaluator, node: Node) -> Value:
-    """date_trunc('month', d): the first day of the period, where the bins of d do not cross its end."""
+    """date_trunc('month', d): the begin of the period, where the bins of d do not cross its end.
+
+    Of a date that is a day, and of a timestamp a moment.
+    """
     only(node, "unit")
     unit = node.args.get("unit")
     grain = _grain(str(unit.name if unit is not None else ""), node)
     value = _date(evaluator, node.this, "date_trunc")
-    if grain == "day":
-        return _whole_days(value)
-    return _mapped(_whole_days(value), lambda day: _days(begin(day, grain)), "date")
+    if value.kind == "date" and grain in ("day", *CLOCK):
+        return value
+    if grain in CLOCK:
+        length = CLOCK[grain]
+        return _at_each(value, lambda seconds: np.floor(seconds / length) * length)
+    found = _mapped(as_days(value), lambda day: _days(begin(day, grain)), "date")
+    return as_moments(found) if value.kind == "timestamp" else found
 
 
 def finest_grain(value: Numbers) -> str | None:
-    """The shortest period that no bin of a date attribute crosses the end of; None where every one is crossed."""
+    """The shortest period that no bin of an attribute crosses the end of; None where every one is crossed."""
     known = np.broadcast_to(value.known, np.shape(value.low))
+    if value.kind == "timestamp":
+        for grain, length in CLOCK.items():
+            if (np.floor(value.low[known] / length) == np.floor(value.high[known] / length)).all():
+                return grain
+    days = as_days(value)
     ends = [
         (as_date(float(low)), as_date(float(high)))
-        for low, high in zip(value.low[known].ravel(), value.high[known].ravel(), strict=True)
+        for low, high in zip(days.low[known].ravel(), days.high[known].ravel(), strict=True)
     ]
-    for grain in GRAINS:
+    for grain in GRAINS[len(CLOCK) :]:
         if all(begin(low, grain) == begin(high, grain) for low, high in ends):
             return grain
     return None
 
 
+def begins(first: dt.datetime, last: dt.datetime, grain: str, most: int) -> tuple[dt.datetime, ...] | None:
+    """The moments after `first`, up to `last`, at which a period begins; None where these are more than `most`."""
+    if grain in CLOCK:
+        length = CLOCK[grain]
+        seconds = range((seconds_of(first) // length + 1) * length, seconds_of(last) + 1, length)
+        return tuple(map(instant_of, seconds)) if len(seconds) <= most else None
+    found: list[dt.datetime] = []
+    day = begin(first.date(), grain)
+    while day <= last.date():
+        if (moment := dt.datetime.combine(day, dt.time())) > first and moment <= last:
+            found.append(moment)
+        if len(found) > most:
+            return None
+        day = _next(day, grain)
+    return tuple(found)
+
+
+def _next(day: dt.date, grain: str) -> dt.date:
+    """The first day of the next period."""
+    months, days = _STEPS[grain]
+    if days:
+        return day + dt.timedelta(days=days)
+    count = day.year * 12 + day.month - 1 + months
+    return dt.date(count // 12, count % 12 + 1, 1) if count < 120_000 else dt.date.max
+
+
 def closed_end(value: Numbers) -> dt.date | None:
-    """The last day of the last bin, where without it shorter periods could be groups; None elsewhere."""
+    """The last day or second of the last bin, where without it shorter periods could be groups; None elsewhere."""
     last = int(np.flatnonzero(np.broadcast_to(value.known, np.shape(value.low)))[-1])
     high = np.array(value.high, np.float64)
     high[last] = max(high[last] - 1, float(value.low[last]))
     found, without = finest_grain(value), finest_grain(replace(value, high=high))
     is_why = without is not None and (found is None or GRAINS.index(without) < GRAINS.index(found))
-    return as_date(float(value.high[last])) if is_why else None
+    end = float(value.high[last])
+    return (as_instant(end) if value.kind == "timestamp" else as_date(end)) if is_why else None
 
 
 def _days(day: dt.date) -> float:
     return float((day - dt.date(1970, 1, 1)).days)
 
 
-def _whole_days(value: Numbers) -> Numbers:
-    """A moment as the day that it is on."""
-    if value.clique:
-        return value
-    return replace(value, **{part: np.floor(getattr(value, part)) for part in ("point", "low", "high")})
+def _at_each(value: Numbers, function: Callable[[Any], Any]) -> Numbers:
+    """A function that never falls, of the representative and of both ends."""
+    return replace(value, **{part: function(getattr(value, part)) for part in ("point", "low", "high")})
 
 
 def _mapped(value: Numbers, function: Callable[[dt.date], float], kind: str) -> Numbers:
@@ -136,7 +183,12 @@ def _mapped(value: Numbers, function: Callable[[dt.date], float], kind: str) -> 
 
 def part_of_date(evaluator: Evaluator, part: str, node: Node) -> Value:
     """A part of a date, as a whole number: its range over the days of each cell."""
-    value = _whole_days(_date(evaluator, node, part))
+    moments = _date(evaluator, node, part)
+    if part in _CLOCK_PARTS:
+        return _part_of_clock(moments, part)
+    if part == "epoch" and moments.kind == "timestamp":
+        return replace(_at_each(moments, np.floor), kind="integer")
+    value = as_days(moments)
     function = _PARTS[part]
     if part in _RISING:
         return _mapped(value, lambda day: float(function(day)), "integer")
@@ -145,6 +197,19 @@ def part_of_date(evaluator: Evaluator, part: str, node: Node) -> Value:
     parts = np.array([_range_of(part, function, *map(float, days)) for days in cells], np.float64)
     point, low, high = (parts.reshape(*shape, 3)[..., i] for i in range(3))
     return replace(value, point=np.asarray(point), low=np.asarray(low), high=np.asarray(high), kind="integer")
+
+
+def _part_of_clock(value: Numbers, part: str) -> Numbers:
+    """The hour, minute or second of moments, as a whole number: its range over the seconds of each cell."""
+    if value.kind == "date":
+        raise QueryError(f"a date has no {part}", remedy="declare the column as `type: timestamp`")
+    length, count = _CLOCK_PARTS[part]
+    point, low, high = (np.floor(ends / length) for ends in (value.point, value.low, value.high))
+    same = np.floor(low / count) == np.floor(high / count)  # it never falls before it begins again
+    return replace(
+        value, point=point % count, low=np.where(same, low % count, 0.0),
+        high=np.where(same, high % count, count - 1.0), kind="integer",
+    )  # fmt: skip
 
 
 def _range_of(
@@ -173,8 +238,9 @@ def calendar(part: str) -> Any:
 
 def _known_part(word: str) -> str:
     part = _SAME.get(word.lower(), word.lower())
-    if part not in _PARTS:
-        raise QueryError(f"extract takes {', '.join(_PARTS)}, not {word[:40]!r}", suggestions=tuple(_PARTS))
+    known = (*_PARTS, *_CLOCK_PARTS)
+    if part not in known:
+        raise QueryError(f"extract takes {', '.join(known)}, not {word[:40]!r}", suggestions=known)
     return part
 
 
@@ -215,7 +281,7 @@ def from_parts(evaluator: Evaluator, node: Node) -> Value:
 def as_day(evaluator: Evaluator, node: Node) -> Value:
     """date(d): a date or moment as a day."""
     only(node)
-    return _whole_days(_date(evaluator, node.this, "date"))
+    return as_days(_date(evaluator, node.this, "date"))
 
 
 _STEPS = {
@@ -229,24 +295,27 @@ _STEPS = {
 
 
 def moved(evaluator: Evaluator, date: Node, interval: exp.Interval, sign: int) -> Value:
-    """A date plus or minus an interval: of days and weeks for all dates, of months and years for a constant."""
+    """A date or timestamp plus or minus an interval: up to weeks for all, months and years for a constant."""
     number, unit = str(interval.this.name if interval.this is not None else ""), interval.args.get("unit")
     grain = _grain(str(unit.name if unit is not None else ""), interval)
     if not re.fullmatch(r"-?\d{1,6}", number):
         raise QueryError(
             f"{shown(interval)}: an interval is a whole number of periods", remedy="interval '3 months'"
         )
-    months, days = (sign * int(number) * step for step in _STEPS[grain])
     value = _date(evaluator, date, "an interval")
+    if grain in CLOCK:
+        return _at_each(as_moments(value), lambda seconds: seconds + sign * int(number) * CLOCK[grain])
+    months, days = (sign * int(number) * step for step in _STEPS[grain])
     if not months:
-        moved_by = {part: getattr(value, part) + days for part in ("point", "low", "high")}
-        return replace(value, **moved_by)
+        unit = DAY_SECONDS if value.kind == "timestamp" else 1
+        return _at_each(value, lambda ends: ends + days * unit)
     if value.clique:
         raise QueryError(
             f"{shown(date)}: months and years are added to a constant, as bins of days do not move with them",
             remedy="move the other side of the comparison: d >= date '2024-12-31' - interval '1 year'",
         )
-    day = as_date(float(value.point))
+    whole = as_days(value)
+    day = as_date(float(whole.point))
     count = day.year * 12 + day.month - 1 + months
     if not 12 <= count < 120_000:
         raise QueryError("a date lies outside the calendar, the years 1 to 9999")
@@ -256,4 +325,8 @@ def moved(evaluator: Evaluator, date: Node, interval: exp.Interval, sign: int) -
         if year < 9999
         else 28
     )
-    return constant(_days(dt.date(year, month + 1, min(day.day, last))), "date")
+    moved_day = constant(_days(dt.date(year, month + 1, min(day.day, last))), "date")
+    if value.kind == "date":
+        return moved_day
+    clock = float(value.point) - float(as_moments(whole).point)
+    return _at_each(as_moments(moved_day), lambda midnight: midnight + clock)

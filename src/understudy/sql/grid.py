@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.domain.attribute import Attribute, Mask
-from understudy.domain.bins import Bins
+from understudy.domain.bins import Bins, as_number
 from understudy.domain.domain import Clique, Domain
+from understudy.domain.instant import DAY_SECONDS
 from understudy.errors import TooLargeError
 
 MAX_REGION = 1 << 20
@@ -75,7 +76,7 @@ class Scope:
 class Numbers:
     """A number in each cell: surely within [low, high], an end that is `open` left out; `point` stands for it.
 
-    `kind` is integer, real or date (days since 1970-01-01).
+    `kind` is integer, real, date (days since 1970-01-01) or timestamp (seconds since 1970-01-01 00:00:00).
     """
 
     clique: Clique
@@ -170,6 +171,38 @@ def truth(value: bool) -> Truths:  # noqa: FBT001 (a value, not a switch)
     return Truths((), np.array(value), np.array(not value))
 
 
+TEMPORAL = ("date", "timestamp")
+"""Kinds of numbers that are days or moments."""
+
+
+def is_temporal(value: Numbers) -> bool:
+    """Whether a value is a day or a moment."""
+    return value.kind in TEMPORAL
+
+
+def as_moments(value: Numbers) -> Numbers:
+    """Days as their midnights; anything else as it is."""
+    if value.kind != "date":
+        return value
+    scaled = {part: getattr(value, part) * float(DAY_SECONDS) for part in ("point", "low", "high")}
+    return replace(value, **scaled, kind="timestamp")
+
+
+def as_days(value: Numbers) -> Numbers:
+    """Moments as the days that they are on; anything else as it is."""
+    if value.kind != "timestamp":
+        return value
+    days = {part: np.floor(getattr(value, part) / DAY_SECONDS) for part in ("point", "low", "high")}
+    return replace(value, **days, low_open=NO, high_open=NO, kind="date")
+
+
+def in_one_unit(one: Numbers, other: Numbers) -> tuple[Numbers, Numbers]:
+    """Two values to be compared: a day beside a moment is its midnight."""
+    if "timestamp" in (one.kind, other.kind):
+        return as_moments(one), as_moments(other)
+    return one, other
+
+
 def no_numbers(like: Numbers) -> Numbers:
     """NULL where a number is expected."""
     return replace(constant(0.0, like.kind), null=YES)
@@ -198,12 +231,8 @@ def of_attribute(attribute: Attribute) -> Value:
 def ends(attribute: Bins) -> tuple[Floats, Floats]:
     """The lowest number of each declared bin and the highest (or, in a real bin, what it stays below)."""
     points = attribute.representatives
-    lows = np.array([_number(attribute, start) for start in attribute.starts])
+    lows = np.array([as_number(start) for start in attribute.starts])
     return lows, 2 * points - lows
-
-
-def _number(attribute: Bins, edge: Any) -> float:
-    return float(edge.toordinal() - 719163) if attribute.kind == "date" else float(edge)
 
 
 def _of_bins(attribute: Bins, null: Bools, unknown: Bools) -> Numbers:

@@ -13,7 +13,17 @@ from functools import reduce
 import numpy as np
 
 from understudy.errors import QueryError
-from understudy.sql.grid import NO, Bools, Floats, Numbers, Scope, constant
+from understudy.sql.grid import (
+    NO,
+    TEMPORAL,
+    Bools,
+    Floats,
+    Numbers,
+    Scope,
+    constant,
+    in_one_unit,
+    is_temporal,
+)
 
 
 def settled(scope: Scope, value: Numbers, what: str) -> Numbers:
@@ -50,6 +60,8 @@ def _kind(a: Numbers, b: Numbers) -> str:
 
 def add(scope: Scope, one: Numbers, other: Numbers) -> Numbers:
     """A sum; a date plus whole days is a date."""
+    if "timestamp" in (one.kind, other.kind):
+        raise QueryError("a timestamp is moved by an interval", remedy="write opened + interval '3 hours'")
     if one.kind == other.kind == "date":
         raise QueryError("two dates cannot be added", remedy="a date and a number of days can")
     a, b, null, unknown = pair(scope, one, other)
@@ -69,8 +81,8 @@ def add(scope: Scope, one: Numbers, other: Numbers) -> Numbers:
 
 def negative(value: Numbers) -> Numbers:
     """The ends change places."""
-    if value.kind == "date":
-        raise QueryError("a date has no negative")
+    if is_temporal(value):
+        raise QueryError(f"a {value.kind} has no negative")
     return replace(
         value, point=-value.point, low=-value.high, high=-value.low,
         low_open=value.high_open, high_open=value.low_open,
@@ -79,7 +91,12 @@ def negative(value: Numbers) -> Numbers:
 
 def subtract(scope: Scope, one: Numbers, other: Numbers) -> Numbers:
     """A difference; that of two dates is a number of days."""
-    if other.kind == "date":
+    if is_temporal(one) and is_temporal(other) and "timestamp" in (one.kind, other.kind):
+        raise QueryError(
+            "the difference of timestamps is an interval, which is not in the language",
+            remedy="extract(epoch from a) - extract(epoch from b) is in seconds",
+        )
+    if is_temporal(other):
         if one.kind != "date":
             raise QueryError("a date cannot be subtracted from a number")
         return subtract(scope, replace(one, kind="integer"), replace(other, kind="integer"))
@@ -87,7 +104,7 @@ def subtract(scope: Scope, one: Numbers, other: Numbers) -> Numbers:
 
 
 def _no_dates(what: str, *values: Numbers) -> None:
-    if any(value.kind == "date" for value in values):
+    if any(map(is_temporal, values)):
         raise QueryError(
             f"{what} of a date has no meaning", remedy="use extract(year from …) or a difference of dates"
         )
@@ -224,7 +241,7 @@ def absolute(scope: Scope, value: Numbers) -> Numbers:
 
 def power(scope: Scope, base: Numbers, exponent: Numbers) -> Numbers:
     """A constant power: whole and not negative, or any of a number that is not negative."""
-    if exponent.clique or not exponent.known or exponent.kind == "date":
+    if exponent.clique or not exponent.known or is_temporal(exponent):
         raise QueryError("a power needs a constant exponent")
     degree = float(exponent.point)
     whole = degree == np.trunc(degree) and degree >= 0
@@ -241,7 +258,8 @@ def power(scope: Scope, base: Numbers, exponent: Numbers) -> Numbers:
 
 def larger(scope: Scope, one: Numbers, other: Numbers) -> Numbers:
     """greatest(a, b), which passes over nulls."""
-    if (one.kind == "date") != (other.kind == "date"):
+    one, other = in_one_unit(one, other)
+    if is_temporal(one) != is_temporal(other):
         raise QueryError("greatest and least compare dates with dates and numbers with numbers")
     a, b, _, _ = pair(scope, one, other)
     kind = a.kind if a.kind == b.kind else "real"
@@ -268,11 +286,12 @@ def larger(scope: Scope, one: Numbers, other: Numbers) -> Numbers:
 
 def smaller(scope: Scope, one: Numbers, other: Numbers) -> Numbers:
     """least(a, b), which passes over nulls."""
+    one, other = in_one_unit(one, other)
     kind = one.kind
-    if kind == other.kind == "date":
+    if kind == other.kind and is_temporal(one):
         one, other = replace(one, kind="integer"), replace(other, kind="integer")
     least = negative(larger(scope, negative(one), negative(other)))
-    return replace(least, kind="date") if kind == "date" else least
+    return replace(least, kind=kind) if kind in TEMPORAL else least
 
 
 def chosen(scope: Scope, cases: list[tuple[Bools, Numbers]], default: Numbers) -> Numbers:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from understudy.errors import QueryError
-from understudy.sql.grid import Bools, Nothing, Numbers, Scope, Texts, Truths, Value
+from understudy.sql.grid import Bools, Nothing, Numbers, Scope, Texts, Truths, Value, in_one_unit, is_temporal
 from understudy.sql.interval import pair
 
 FLIPPED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
@@ -66,7 +66,7 @@ def compare(scope: Scope, operator: str, one: Value, other: Value) -> tuple[Trut
 
 def _word(value: Value) -> str:
     if isinstance(value, Numbers):
-        return "a date" if value.kind == "date" else "a number"
+        return f"a {value.kind}" if is_temporal(value) else "a number"
     return "a text" if isinstance(value, Texts) else "a condition"
 
 
@@ -82,8 +82,9 @@ def _texts(scope: Scope, operator: str, one: Texts, other: Texts) -> tuple[Truth
 
 
 def _numbers(scope: Scope, operator: str, one: Numbers, other: Numbers) -> tuple[Truths, Bools]:
-    if (one.kind == "date") != (other.kind == "date"):
+    if is_temporal(one) != is_temporal(other):
         raise QueryError("a date is compared with a date", remedy="write date '2024-12-31'")
+    one, other = in_one_unit(one, other)
     if operator in (">", ">="):
         return _numbers(scope, FLIPPED[operator], other, one)
     a, b, null, unknown = pair(scope, one, other)

@@ -10,9 +10,9 @@ from understudy.errors import QueryError
 
 SCALARS = (
     "abs, bin_start, bin_stop, ceil, coalesce, concat, contains, date, date_part, date_trunc, day, ends_with, "
-    "exp, extract, floor, greatest, high, if, ifnull, least, left, length, ln, log, log2, log10, low, lower, "
-    "make_date, mod, month, nullif, power, quarter, reverse, right, round, sign, sqrt, starts_with, substr, "
-    "to_date, trim, trunc, upper, width_bucket, year"
+    "exp, extract, floor, greatest, high, hour, if, ifnull, least, left, length, ln, log, log2, log10, low, "
+    "lower, make_date, minute, mod, month, nullif, power, quarter, reverse, right, round, second, sign, sqrt, "
+    "starts_with, substr, to_date, trim, trunc, upper, width_bucket, year"
 )
 AGGREGATES = (
     "count, count_if, sum, avg, stddev, stddev_pop, variance, var_pop, covar_samp, covar_pop, median, quantile, "

@@ -6,7 +6,7 @@ import datetime as dt
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import floor, log10
+from math import ceil, floor, log10
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,11 @@ import numpy as np
 from understudy.curator.column_curator import FoundKeys
 from understudy.declaration import cells
 from understudy.declaration.outline import OutlineEntry, scalar
+from understudy.declaration.round_edges import SECONDS
 from understudy.domain.attribute import same_text
+from understudy.domain.bins import as_number
+from understudy.domain.instant import instant_of, seconds_of
+from understudy.domain.instants import FIRST, LAST
 from understudy.mechanism.column_profile.profile import ABOVE_ZERO, BINS, ColumnProfile
 from understudy.table.column_reader import NumberReading, ValueKind
 
@@ -129,7 +133,9 @@ def of_keys(name: str, found: FoundKeys, why: str) -> StartedColumn:
 
 def _edges(reading: NumberReading, numbers: Sequence[float]) -> tuple[str, list[Any]]:
     """The type of an attribute, and its edges in it: rising, and two at least."""
-    if reading.kind in (ValueKind.DAY, ValueKind.MOMENT):
+    if reading.kind is ValueKind.MOMENT:
+        return "timestamp", _moments(numbers)
+    if reading.kind is ValueKind.DAY:
         days = sorted({_day(number) for number in numbers})
         return "date", days if len(days) > 1 else [days[0], days[0] + dt.timedelta(days=1)]
     if reading.kind is ValueKind.WHOLE:
@@ -139,11 +145,24 @@ def _edges(reading: NumberReading, numbers: Sequence[float]) -> tuple[str, list[
 
 
 def _number(edge: Any) -> float:
-    return float((edge - dt.date(1970, 1, 1)).days) if isinstance(edge, dt.date) else float(edge)
+    return as_number(edge)
 
 
 def _shown(edge: Any) -> str:
+    if isinstance(edge, dt.datetime):
+        return str(edge)
     return edge.isoformat() if isinstance(edge, dt.date) else f"{edge:,.12g}"
+
+
+def _moments(numbers: Sequence[float]) -> list[dt.datetime]:
+    """Edges in seconds as moments at round places, which are at most an eighth of a bin apart."""
+    width = (numbers[-1] - numbers[0]) / (len(numbers) - 1)
+    unit = max((length for length in SECONDS if 8 * length <= width), default=1)
+    low, *inner, high = (number / unit for number in numbers)
+    whole = {floor(low), ceil(high), *(round(number) for number in inner)}
+    least, most = seconds_of(FIRST), seconds_of(LAST)
+    edges = sorted({min(max(number * unit, least), most) for number in whole})
+    return [instant_of(edge) for edge in (edges if len(edges) > 1 else [edges[0], edges[0] + unit])]
 
 
 def _day(number: float) -> dt.date:

@@ -257,9 +257,11 @@ class _StartPurchases:
         shared = price / max(len(readings) + len(with_keys), 1)
         profiles = keys = None
         if readings:
-            profiles = self.curator.profiles(
-                readings, (shared * len(readings)).whole_units, self.share, request=self._request("numbers")
-            )
+            # Moments are bought in seconds: what was bought of them in days is another purchase.
+            timed = any(reading.kind is ValueKind.MOMENT for reading in readings.values())
+            request = self._request("numbers and seconds" if timed else "numbers")
+            units = (shared * len(readings)).whole_units
+            profiles = self.curator.profiles(readings, units, self.share, request=request)
         if with_keys:
             keys = self.curator.keys(
                 with_keys,

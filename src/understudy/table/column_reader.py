@@ -17,6 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.domain.bins import Bins
+from understudy.domain.instant import EPOCH, SECOND
+from understudy.domain.instants import Instants
 from understudy.domain.intake import Intake
 from understudy.errors import SourceError
 from understudy.table.file_view import identifier, quoted
@@ -116,7 +118,7 @@ class NumberReading:
 
     @property
     def whole(self) -> bool:
-        """Whether all that is read is a whole number; days and times are days since 1970."""
+        """Whether all that is read is a whole number; days are days, and times seconds, since 1970."""
         return self.kind is not ValueKind.REAL
 
 
@@ -265,14 +267,12 @@ class ColumnReader:
         if not self.source.text:
             return {
                 ValueKind.DAY: f"date_diff('day', DATE '1970-01-01', {name})",
-                ValueKind.MOMENT: f"floor(epoch({name}) / 86400)",
+                ValueKind.MOMENT: f"floor(epoch({name}))",
             }.get(reading.kind, name)
+        if reading.intake or reading.kind in (ValueKind.DAY, ValueKind.MOMENT):
+            return ""
         text = f"trim({name})"
-        if self.missing:
-            text = f"CASE WHEN false{self._or_missing(text)} THEN NULL ELSE {text} END"
-        if reading.kind is ValueKind.MOMENT:
-            return f"floor(epoch(TRY_CAST({text} AS TIMESTAMP)) / 86400)"
-        return "" if reading.intake or reading.kind is ValueKind.DAY else text
+        return f"CASE WHEN false{self._or_missing(text)} THEN NULL ELSE {text} END" if self.missing else text
 
     def _taken(self, column: str, reading: NumberReading) -> str:
         """The same for text that is written by agreement: read as the declaration's own reader reads it."""
@@ -281,11 +281,15 @@ class ColumnReader:
         from understudy.table.encode import as_number
         from understudy.table.intake import taken_in
 
-        is_day = reading.kind is ValueKind.DAY
         day = dt.date(1970, 1, 1)
+        is_day = reading.kind is ValueKind.DAY
         starts, upper = ((day,), day + dt.timedelta(days=1)) if is_day else ((0.0,), 1.0)
         intake = replace(reading.intake, missing=self.missing)
         attribute = Bins(name=column, column=column, starts=starts, upper=upper, intake=intake)
+        if reading.kind is ValueKind.MOMENT:
+            attribute = Instants(
+                name=column, column=column, starts=(EPOCH,), upper=EPOCH + SECOND, intake=intake
+            )
         rows, dialect = self.source.expression, self.source.engine.dialect
         number, _ = as_number(attribute, taken_in(attribute, rows[column], dialect), dialect)
         if number.type().is_date():

@@ -14,10 +14,13 @@ from typing import Any, Protocol
 
 import ibis
 
+from understudy.domain.instant import INSTANT
+
 Expression = Any
 """An Ibis column; Ibis types its columns at run time."""
 
 Edge = int | float | dt.date
+"""Of one attribute all of one type; a `datetime` is a moment of time in UTC."""
 
 WHITE = r"[ \t\n\r\x0b\x0c]"
 _DIGITS = "[0-9]+(_[0-9]+)*"
@@ -68,6 +71,10 @@ class Dialect(Protocol):
 
     def day(self, text: Expression) -> Expression:
         """Text as something that orders as its day does: a date, or `day_number`."""
+        ...
+
+    def instant(self, text: Expression) -> Expression:
+        """Text as a moment of time: whole seconds since 1970-01-01 00:00:00 in UTC, rounded down."""
         ...
 
     def is_nan(self, number: Expression) -> Expression:
@@ -143,6 +150,38 @@ def read_day(stripped: Expression, end: str, whole: Any) -> Expression:
         (word == "-infinity", -far),
         (word == "epoch", int32(19_700_101)),
     )
+
+
+def read_seconds(stripped: Expression, end: str, whole: Any) -> Expression:
+    """Seconds since 1970 of text such as 2000-02-29 10:00:00.5+02:00, if there is such a moment: `read_instant`.
+
+    `whole` reads digits as an integer, and what is no digits as null; `end` is the end of a text in the engine's
+    regular expressions. Days are counted by the rule of the Gregorian calendar, from 1 March of the year 0.
+    """
+
+    def part(group: int) -> Expression:
+        return ibis.coalesce(whole(stripped.re_extract(INSTANT + end, group)), int32(0)).cast("int64")
+
+    year, month, day = (part(group) for group in (1, 2, 3))
+    leap = ((year % 4 == 0) & (year % 100 != 0)) | (year % 400 == 0)
+    days = ibis.cases(
+        (month == 2, ibis.ifelse(leap, int32(29), int32(28))),
+        (month.isin((4, 6, 9, 11)), int32(30)),
+        else_=int32(31),
+    )
+    sound = (
+        stripped.re_search(INSTANT + end)
+        & month.between(1, 12) & (day >= 1) & (day <= days)
+    )  # fmt: skip
+    # Years begin in March, so that a leap day is the last of its year.
+    begun: Expression = ibis.ifelse(month <= 2, year - 1, year)
+    since = (month + 9) % 12
+    number = begun * 365 + begun // 4 - begun // 100 + begun // 400 + (since * 306 + 5) // 10 + day - 719_469
+    clock = part(4) * 3600 + part(5) * 60 + part(6)
+    offset = part(8) * 3600 + part(9) * 60
+    ahead = stripped.re_extract(INSTANT + end, 7) == "-"
+    seconds = number * 86_400 + clock + ibis.ifelse(ahead, offset, -offset)
+    return ibis.ifelse(sound, seconds.cast("int64"), ibis.null("int64"))
 
 
 def infinite(stripped: Expression, end: str) -> Expression:

@@ -10,7 +10,11 @@ from typing import Any
 
 import ibis
 
+from understudy.domain.instant import EPOCH, INSTANT
 from understudy.table.dialect import EXACT, Edge, Expression, constant, search
+
+_LOCAL = "^([0-9-]+(?:(?:[Tt]|[ ]+)[0-9:]+)?)"
+"""The day and the clock, without fractions of seconds, of a text that is known to be a moment."""
 
 MANY_STARTS = 64
 """Up to so many starts a search by nested conditions is planned and run quickly."""
@@ -52,6 +56,21 @@ class DuckDB:
     def day(self, text: Expression) -> Expression:
         return text.try_cast("date")
 
+    def instant(self, text: Expression) -> Expression:
+        # The engine reads the day and the clock, which are known to be written as it expects; offsets are added.
+        stripped = text.strip()
+        sound = stripped.re_search(INSTANT + self.end)
+        local = stripped.re_extract(_LOCAL, 1).upper().try_cast("timestamp")
+        seconds = local.delta(ibis.literal(EPOCH), unit="second")
+        sign, hours, minutes = (stripped.re_extract(INSTANT + self.end, group) for group in (7, 8, 9))
+        whole: Expression = ibis.coalesce(hours.try_cast("int64"), 0)
+        parts: Expression = ibis.coalesce(minutes.try_cast("int64"), 0)
+        offset = whole * 3600 + parts * 60
+        shifted: Expression = ibis.cases(
+            (sign == "+", seconds - offset), (sign == "-", seconds + offset), else_=seconds
+        )
+        return ibis.ifelse(sound, shifted, ibis.null("int64"))
+
     def is_nan(self, number: Expression) -> Expression:
         return number.isnan()
 
@@ -78,13 +97,15 @@ class DuckDB:
 
     @staticmethod
     def _equal_steps(number: Expression, starts: Sequence[Edge], width: int) -> Expression:
-        """Of whole numbers, or days, that are equally far apart: arithmetic will do.
+        """Of whole numbers, days or seconds, that are equally far apart: arithmetic will do.
 
         NaN is above every number here, so that it becomes the last start, and no cast fails.
         """
         first, last = ibis.literal(starts[0]), ibis.literal(starts[-1])
         inside: Expression = ibis.greatest(ibis.least(number, last), first)
-        if isinstance(starts[0], dt.date):
+        if isinstance(starts[0], dt.datetime):
+            steps = inside.delta(first, unit="second")
+        elif isinstance(starts[0], dt.date):
             steps = inside.delta(first, unit="day")
         else:  # a number is at or above a whole start if, rounded down, it is
             steps = inside.floor().cast("int64") - starts[0]
@@ -110,7 +131,7 @@ def _listed(edges: Sequence[Any]) -> Expression:
     array would be read as decimals first, and so rounded twice.
     """
     first = edges[0][0] if isinstance(edges[0], Sequence) else edges[0]
-    kind = {float: "float64", int: "int64", dt.date: "date"}[type(first)]
+    kind = {float: "float64", int: "int64", dt.date: "date", dt.datetime: "timestamp"}[type(first)]
     nested = f"array<array<{kind}>>" if isinstance(edges[0], Sequence) else f"array<{kind}>"
     return constant(_bracketed(edges)).cast(nested)
 
@@ -127,13 +148,15 @@ def _bracketed(edges: Any) -> str:
 
 
 def _width(starts: Sequence[Any]) -> int | None:
-    """The distance between whole numbers, or days, that are equally far apart; None where they are not.
+    """The distance between whole numbers, days or seconds that are equally far apart; None where they are not.
 
     >>> _width([10, 15, 20]), _width([10, 15, 21]), _width([0.0, 0.5])
     (5, None, None)
     """
     if all(type(start) is int and abs(start) < EXACT for start in starts):
         steps = {high - low for low, high in pairwise(starts)}
+    elif all(type(start) is dt.datetime for start in starts):
+        steps = {(high - low) // dt.timedelta(seconds=1) for low, high in pairwise(starts)}
     elif all(type(start) is dt.date for start in starts):
         steps = {(high - low).days for low, high in pairwise(starts)}
     else:

@@ -18,10 +18,15 @@ import numpy as np
 
 from understudy.domain.attribute import WHOLE_FLOAT, Attribute, Boolean, Categories, Outside, spellings
 from understudy.domain.bins import Bins
+from understudy.domain.instant import seconds_of
+from understudy.domain.instants import Instants
 from understudy.errors import SourceError
 from understudy.table.dialect import EXACT, Dialect, Edge, Expression, day_number, int32
 from understudy.table.duckdb_dialect import DUCKDB
 from understudy.table.intake import taken_in
+
+NO_MOMENT = -(2**62)
+"""Stands in the place of the seconds of a text that cannot be read as a timestamp."""
 
 
 def code_type(attribute: Attribute) -> str:
@@ -40,6 +45,10 @@ def check_type(attribute: Attribute, dtype: dtypes.DataType, *, candid: bool = F
         "integer": dtype.is_numeric() or dtype.is_string(),
         "real": dtype.is_numeric() or dtype.is_string(),
         "date": dtype.is_date()
+        or dtype.is_timestamp()
+        or dtype.is_string()
+        or (dtype.is_integer() and bool(attribute.intake.formats)),
+        "timestamp": dtype.is_date()
         or dtype.is_timestamp()
         or dtype.is_string()
         or (dtype.is_integer() and bool(attribute.intake.formats)),
@@ -65,18 +74,37 @@ def staged(rows: Expression, attributes: Iterable[Attribute], dialect: Dialect) 
 
     The engine makes that column once, where an expression would be made at every place where it is used.
     """
-    taken = {taken_name(a): taken_in(a, rows[a.column], dialect) for a in attributes if a.intake}
-    return dialect.staged(rows.mutate(**taken)) if taken else rows
+    listed = list(attributes)
+    taken = {taken_name(a): taken_in(a, rows[a.column], dialect) for a in listed if a.intake}
+    rows = dialect.staged(rows.mutate(**taken)) if taken else rows
+    written = {a: taken_column(rows, a) for a in listed if a.kind == "timestamp"}
+    timed = {
+        _timed_name(a): _seconds(text, dialect) for a, text in written.items() if text.type().is_string()
+    }
+    return dialect.staged(rows.mutate(**timed)) if timed else rows
 
 
 def taken_column(rows: Expression, attribute: Attribute) -> Expression:
     """The column of an attribute in rows that were `staged`."""
+    if attribute.kind == "timestamp" and _timed_name(attribute) in rows.columns:
+        return rows[_timed_name(attribute)]
     return rows[taken_name(attribute) if attribute.intake else attribute.column]
 
 
 def taken_name(attribute: Attribute) -> str:
     """A short name for a column that was taken in, of which no attribute has the same."""
     return f"taken_{sha256(attribute.identity.encode()).hexdigest()[:24]}"
+
+
+def _timed_name(attribute: Attribute) -> str:
+    """The same for the seconds that the text of a timestamp says."""
+    return f"timed_{taken_name(attribute)}"
+
+
+def _seconds(text: Expression, dialect: Dialect) -> Expression:
+    """The seconds that texts say; null where there is no text, and `NO_MOMENT` where one cannot be read."""
+    read = ibis.coalesce(dialect.instant(text), ibis.literal(NO_MOMENT, type="int64"))
+    return ibis.ifelse(text.isnull(), ibis.null("int64"), read)
 
 
 @singledispatch
@@ -118,7 +146,14 @@ def _(attribute: Bins, column: Expression, dialect: Dialect) -> Expression:
 def as_number(attribute: Bins, column: Expression, dialect: Dialect) -> tuple[Expression, Expression]:
     """The column as what is compared with the edges, and where that is missing or not a number."""
     dtype = column.type()
-    if attribute.kind == "date":
+    if attribute.kind == "timestamp":
+        if dtype.is_string():
+            number = dialect.instant(column)
+        elif dtype.is_integer():  # seconds, of text that was staged
+            number = column.nullif(ibis.literal(NO_MOMENT, type="int64"))
+        else:
+            number = column.cast("timestamp")
+    elif attribute.kind == "date":
         number = dialect.day(column) if dtype.is_string() else column.cast("date")
     elif dtype.is_string():
         number = dialect.number(column)  # null, where it cannot be read
@@ -135,7 +170,10 @@ def as_number(attribute: Bins, column: Expression, dialect: Dialect) -> tuple[Ex
 
 
 def within(attribute: Bins, number: Expression) -> Expression:
-    """Whether a number lies between the first and the last edge."""
+    """Whether a number lies between the first and the last edge; a moment, before the step after the last one."""
+    if isinstance(attribute, Instants):
+        begin, end = _edges((attribute.starts[0], attribute.end), number)
+        return (number >= ibis.literal(begin)) & (number < ibis.literal(end))
     first, last = _edges((attribute.starts[0], attribute.upper), number)
     return (number >= ibis.literal(first)) & (number <= ibis.literal(last))
 
@@ -204,7 +242,9 @@ def step_of(attribute: Bins, column: Expression, dialect: Dialect) -> Expression
 
 
 def _edges(edges: tuple[Edge, ...], number: Expression) -> list[Edge]:
-    """Edges as the numbers that they are compared with: an engine may hold days as `day_number`."""
+    """Edges as the numbers that they are compared with: days as `day_number`, or moments as seconds."""
+    if number.type().is_integer() and isinstance(edges[0], dt.datetime):
+        return [seconds_of(edge) for edge in edges if isinstance(edge, dt.datetime)]
     if number.type().is_integer():
         return [day_number(edge) if isinstance(edge, dt.date) else edge for edge in edges]
     return list(edges)

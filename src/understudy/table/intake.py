@@ -12,13 +12,14 @@ fields of dates are patterns of our own: nothing that is declared can end a stat
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import ibis
 
 from understudy.domain.attribute import Attribute
 from understudy.domain.date_format import DAYS, MONTH_NAMES, MONTH_NUMBERS, MONTHS, PIVOT, YEARS, DateFormat
+from understudy.domain.instant import read_instant
 from understudy.domain.intake import Intake
 from understudy.table.dialect import Dialect, Expression
 
@@ -41,6 +42,9 @@ def _without_missing(attribute: Attribute, column: Expression, dialect: Dialect)
     elif dtype.is_numeric():
         number = dialect.decimal(column) if dtype.is_decimal() else column.cast("float64")
         found = _any_of(number, [f for t in tokens if (f := _real(t)) is not None])
+    elif attribute.kind == "timestamp" and (dtype.is_date() or dtype.is_timestamp()):
+        moments = [moment for token in tokens if (moment := read_instant(token)) is not None]
+        found = _any_of(column.cast("timestamp"), moments)
     elif dtype.is_date() or dtype.is_timestamp():
         found = _any_of(column.cast("date"), [day for token in tokens if (day := _day(token)) is not None])
     else:
@@ -88,14 +92,14 @@ def taken_in(attribute: Attribute, column: Expression, dialect: Dialect) -> Expr
         return column
     column = _without_missing(attribute, column, dialect)
     if (
-        attribute.kind == "date" and column.type().is_integer()
+        attribute.kind in ("date", "timestamp") and column.type().is_integer()
     ):  # digits such as 20241231, which a format reads
         column = column.cast("string")
     if not column.type().is_string() or attribute.kind in ("category", "boolean"):
         return column
     bare = _bare(intake, column, dialect)
-    if attribute.kind == "date":
-        return _plain_day(intake, bare, dialect) if intake.formats else bare
+    if attribute.kind in ("date", "timestamp"):
+        return _plain_day(attribute, bare, dialect) if intake.formats else bare
     return _plain_number(intake, bare, dialect) if intake.marks_numbers else bare
 
 
@@ -115,17 +119,20 @@ def _plain_number(intake: Intake, bare: Expression, dialect: Dialect) -> Express
     return ibis.cases((bare.isnull(), ibis.null("string")), (sound, plain), else_=ibis.literal(UNREADABLE))
 
 
-def _plain_day(intake: Intake, bare: Expression, dialect: Dialect) -> Expression:
-    """The day in the first format that a text follows; whether there is such a day is seen when it is read."""
+def _plain_day(attribute: Attribute, bare: Expression, dialect: Dialect) -> Expression:
+    """The day or moment in the first format that a text follows; whether there is such a day is seen later."""
     follows = [
-        (bare.re_search(format.pattern() + dialect.end), _rewritten(format, bare, dialect))
-        for format in intake.formats
+        (
+            bare.re_search(format.pattern() + dialect.end),
+            _rewritten(format, bare, dialect, timed=attribute.kind == "timestamp"),
+        )
+        for format in attribute.intake.formats
     ]
     return ibis.cases((bare.isnull(), ibis.null("string")), *follows, else_=ibis.literal(UNREADABLE))
 
 
-def _rewritten(format: DateFormat, bare: Expression, dialect: Dialect) -> Expression:
-    """Year, month and day of a text that follows the format, with dashes between them."""
+def _rewritten(format: DateFormat, bare: Expression, dialect: Dialect, *, timed: bool) -> Expression:
+    """Year, month and day of a text that follows the format, with dashes between; and the time, if `timed`."""
 
     def field(kind: tuple[str, ...]) -> Expression:
         return bare.re_extract(format.pattern(kind) + dialect.end, 1)
@@ -140,4 +147,25 @@ def _rewritten(format: DateFormat, bare: Expression, dialect: Dialect) -> Expres
         named = field(MONTH_NAMES).lower()
         numbers = ((named.startswith(name), f"{number:02}") for number, name in enumerate(MONTHS, 1))
         month = ibis.cases(*numbers, else_=UNREADABLE)
-    return year.concat("-", month, "-", day)
+    written = year.concat("-", month, "-", day)
+    return written.concat(" ", _clock(format, field)) if timed else written
+
+
+def _clock(format: DateFormat, field: Callable[[tuple[str, ...]], Expression]) -> Expression:
+    """The time of day of a text that follows the format, as 09:30:15+02:00; an hour that is none stays so."""
+
+    def two(letter: str) -> Expression:
+        return field((letter,)).lpad(2, "0") if letter in format.fields else ibis.literal("00")
+
+    hour: Expression = two("H")
+    if "I" in format.fields and "H" not in format.fields:
+        hour = two("I")
+        pm = field(("p",)).lower() == "pm" if "p" in format.fields else None
+        numbered = [(f"{h:02}", f"{h % 12:02}", f"{h % 12 + 12:02}") for h in range(1, 13)]
+        cases = [
+            (hour == said, said if pm is None else ibis.ifelse(pm, after, before))
+            for said, before, after in numbered
+        ]
+        hour = ibis.cases(*cases, else_=UNREADABLE)
+    clock = hour.concat(":", two("M"), ":", two("S"))
+    return clock.concat(field(("z",))) if "z" in format.fields else clock

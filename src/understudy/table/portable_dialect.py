@@ -41,6 +41,11 @@ class Portable:
     def day(self, text: Expression) -> Expression:
         raise SourceError("this engine cannot read a column of text as dates; give it a column of dates")
 
+    def instant(self, text: Expression) -> Expression:
+        raise SourceError(
+            "this engine cannot read a column of text as timestamps; give it a column of timestamps"
+        )
+
     def is_nan(self, number: Expression) -> Expression:
         return number != number
 

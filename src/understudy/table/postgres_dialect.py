@@ -10,7 +10,7 @@ from typing import Any
 import ibis
 import ibis.expr.datatypes as dtypes
 
-from understudy.table.dialect import MAX_TEXT, NUMBER, Expression, constant, infinite, read_day
+from understudy.table.dialect import MAX_TEXT, NUMBER, Expression, constant, infinite, read_day, read_seconds
 
 ALL = 2**62
 """More rows than any table has."""
@@ -44,6 +44,12 @@ def _whole_bucket(number: Any, starts: Any) -> Any: ...
     name="width_bucket", signature=((dtypes.date, dtypes.dtype("array<date>")), dtypes.int32)
 )
 def _date_bucket(number: Any, starts: Any) -> Any: ...
+
+
+@ibis.udf.scalar.builtin(
+    name="width_bucket", signature=((dtypes.timestamp, dtypes.dtype("array<timestamp>")), dtypes.int32)
+)
+def _moment_bucket(number: Any, starts: Any) -> Any: ...
 
 
 @ibis.udf.scalar.builtin
@@ -102,6 +108,9 @@ class Postgres:
     def day(self, text: Expression) -> Expression:
         return read_day(text.strip(), self.end, lambda digits: digits.cast("int32"))
 
+    def instant(self, text: Expression) -> Expression:
+        return read_seconds(text.strip(), self.end, lambda digits: digits.cast("int32"))
+
     def is_nan(self, number: Expression) -> Expression:
         return number.isnan()
 
@@ -110,7 +119,9 @@ class Postgres:
 
     def place(self, number: Expression, starts: Sequence[Any]) -> Expression:
         bucket: Expression
-        if isinstance(starts[0], dt.date):
+        if isinstance(starts[0], dt.datetime):
+            bucket = _moment_bucket(number, ibis.array(list(starts)))
+        elif isinstance(starts[0], dt.date):
             bucket = _date_bucket(number, ibis.array(list(starts)))
         elif number.type().is_integer() and isinstance(starts[0], int):
             bucket = _whole_bucket(number.cast("int64"), constant(list(starts), "array<int64>"))

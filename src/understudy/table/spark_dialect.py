@@ -18,6 +18,7 @@ from understudy.table.dialect import (
     infinite,
     int32,
     read_day,
+    read_seconds,
     search,
 )
 
@@ -89,6 +90,9 @@ class Spark:
 
     def day(self, text: Expression) -> Expression:
         return read_day(self.stripped(text), self.end, lambda digits: digits.try_cast("int32"))
+
+    def instant(self, text: Expression) -> Expression:
+        return read_seconds(self.stripped(text), self.end, lambda digits: digits.try_cast("int32"))
 
     def is_nan(self, number: Expression) -> Expression:
         return number.isnan()

@@ -22,6 +22,7 @@ from understudy.server.pg.commands import CopyOptions
 from understudy.server.pg.copying import copied
 from understudy.server.pg.frames import formats_of
 from understudy.server.pg.lexer import statements_of
+from understudy.server.pg.notices import explained
 from understudy.server.pg.parameters import Template, decoded, literal, with_lists
 from understudy.server.pg.plans import StatementPlan
 from understudy.server.pg.portals import Portal
@@ -342,3 +343,8 @@ def test_a_portal_that_goes_forward_only_forgets_what_was_sent() -> None:
 
     assert asyncio.run(sent(scrolls=False)) == (0, 0)
     assert asyncio.run(sent(scrolls=True)) == (232, 2)
+
+
+def test_explain_does_not_name_a_column_as_its_own_unit():
+    priced = {"free": True, "forecast": [{"column": "n", "unit": "n", "error": 400.0}]}
+    assert "  Error of n: ± 400" in explained(priced, "in the session")

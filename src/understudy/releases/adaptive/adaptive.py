@@ -9,7 +9,7 @@ what it learns in `learner`, the sweep in `guard`, the combination in `shrink`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -198,7 +198,7 @@ class _Adaptive:
             self.evidence.answers(
                 {c: learner.merging.expand(c, t) for c, t in found.items()},
                 rounds.bounds,
-                self._direct(found),
+                self.evidence.direct_bars(found, told(self.run.domain, self.run.workload)),
             )
             for found in (tables, measured)
         )
@@ -218,15 +218,6 @@ class _Adaptive:
         rounds.one_way.swept(swept)
         for interval in rounds.one_way.intervals():
             self.evidence.intervals.add(interval)
-
-    def _direct(self, cliques: Iterable[Clique]) -> dict[Clique, float]:
-        """Bars of 1-way and 2-way marginals if the price were spent on direct questions, in equal parts, to all
-        marginals that are told, and these bars held jointly.
-        """
-        asked = told(self.run.domain, self.run.workload)
-        noise = self.evidence.noise(Price("rho", rounded_down(self.run.total / asked)))
-        size, beta = self.run.domain.size, self.run.beta / asked
-        return {c: float(noise.error(beta, cells=size(c))) for c in cliques if len(c) in (1, 2)}
 
     # ---- first marginals
 

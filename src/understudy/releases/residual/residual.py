@@ -32,6 +32,7 @@ from understudy.releases.residual.small_bars import with_small_bars
 from understudy.releases.residual.tables import ResidualTables
 from understudy.releases.run import MarginalAnswer, Outcome, Run
 from understudy.releases.small_marginals import below, direct_bars
+from understudy.releases.target import importance
 from understudy.standin.from_interactions import stand_in
 from understudy.standin.graphical.model import GraphicalStandIn
 from understudy.standin.graphical.projected import projected
@@ -144,7 +145,10 @@ def predicted_error(
 
 
 def residual_error(run: Run) -> float:
-    """The largest error that `residual` would certify for the run, in people; infinite where it cannot be made."""
+    """The largest error that `residual` would certify for the run, in people; infinite where it cannot be made.
+
+    Errors of marginals with the run's target count by their `importance`.
+    """
     try:
         plan = planned(run)
     except (ParameterError, RefusedError, TooLargeError):
@@ -155,7 +159,9 @@ def residual_error(run: Run) -> float:
     replace = run.curator.relation.rows_are_public
     tables = ResidualTables(residuals, look, np.zeros(look.cells, np.int64), 0.0 if replace else None)
     beta = share_of_beta(run, residuals)
-    return max(float(tables.error(clique, beta).max()) for clique in run.workload)
+    return max(
+        importance(clique, run.target) * float(tables.error(clique, beta).max()) for clique in run.workload
+    )
 
 
 def share_of_beta(run: Run, residuals: Residuals) -> Fraction:

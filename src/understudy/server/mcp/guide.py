@@ -43,8 +43,8 @@ How to write a question
 How to report
 - Always `value ± error`. All answers of a session hold at once with probability 1 - `beta`.
 - Two numbers differ only if they differ by more than their errors together.
-- `source`: `measured` was bought now; `repeat` and `implied` were free; `uncertified` means that nobody vouches
-  for the number: say so, or leave it out.
+- `source`: `measured` was bought now; `repeat`, `implied` and `pinned` were free; `uncertified` means that
+  nobody vouches for the number: say so, or leave it out.
 - In an SQL answer each number has `low` and `high`; null means that there is no bound on that side.
 
 When something is refused, the error says what to write instead. When `ask` returns the state `waiting`, a

@@ -204,7 +204,7 @@ ANSWER: Schema = _told(
         "unit": {**_TEXT, "description": "people, or a part."},
         "source": {
             **_TEXT,
-            "description": "measured: bought now. repeat, implied: free. uncertified: nobody vouches for it.",
+            "description": "measured: bought now. repeat, implied, pinned: free. uncertified: nobody vouches.",
         },
         "beta": {**_MAYBE, "description": "The probability that some error of the session does not hold."},
         "cost": {**_THING, "description": "What was charged, by its currency."},
@@ -267,6 +267,10 @@ DESCRIBED = _told(
                     "labels": {**_LIST, "description": "The names of its cells, in order."},
                     "values": {**_LIST, "description": "The declared values."},
                     "edges": {**_LIST, "description": "Where conditions may cut."},
+                    "resolution": {
+                        "type": "number",
+                        "description": "Of a measure, which has averages, variances and quantiles: its step.",
+                    },
                     "left_out": {
                         "type": "integer",
                         "description": "Cells that are not listed; name the attribute to see all.",

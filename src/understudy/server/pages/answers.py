@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from understudy.answer.cut_bins import CutBins
 from understudy.answer.sql_answer import UNCERTIFIED_ORDER
 from understudy.output import csv_text
 from understudy.pages.svg import line, rectangle
@@ -96,6 +97,8 @@ class ShownAnswer:
     population: str
     remark: str = ""
     is_certain: bool = False
+    cut_bins: tuple[str, ...] = ()
+    """What is certain where a condition cuts bins that a release knows as a whole only."""
 
     @property
     def single(self) -> Released | None:
@@ -133,7 +136,16 @@ def shown_answer(plain: Mapping[str, Any]) -> ShownAnswer:
         keys=keys, columns=columns, rows=rows, beta=float(plain.get("beta") or 0.0),
         source=str(plain.get("source", "")), share=float(plain.get("share") or 0.0),
         population=_population(plain), remark=_remark(plain), is_certain=plain.get("beta") == 0,
+        cut_bins=_cut_bins(plain),
     )  # fmt: skip
+
+
+def _cut_bins(plain: Mapping[str, Any]) -> tuple[str, ...]:
+    if plain.get("cut_bins") is None:
+        return ()
+    found = CutBins.from_dict(plain["cut_bins"])
+    said = found.told(unit=str(plain.get("unit", "")), beta=float(plain.get("beta") or 0.0))
+    return tuple(f"{line[0].upper()}{line[1:]}." for line in said)
 
 
 def _remark(plain: Mapping[str, Any]) -> str:
@@ -151,8 +163,13 @@ Parts = tuple[tuple[str, ...], tuple[ShownColumn, ...], Rows]
 def _of_cells(plain: Mapping[str, Any]) -> Parts:
     unit = str(plain.get("unit", ""))
     listed = plain.get("rows", [{"cell": [], "value": plain.get("value"), "error": plain.get("error")}])
+    released = [_around(row["value"], row["error"]) for row in listed]
+    if "low" in plain and "high" in plain:  # measures: the ends need not lie evenly around the value
+        ends = zip(listed, _flat(plain["low"]), _flat(plain["high"]), strict=True)
+        released = [Released(row["value"], low, high) for row, low, high in ends]
     rows: Rows = tuple(
-        (tuple(str(label) for label in row["cell"]), (_around(row["value"], row["error"]),)) for row in listed
+        (tuple(str(label) for label in row["cell"]), (number,))
+        for row, number in zip(listed, released, strict=True)
     )
     name = unit.partition(" ")[0]  # people, share, rate, or an aggregate of measures such as avg
     column = _scaled(name, unit, [cells[0] for _, cells in rows])
@@ -175,6 +192,10 @@ def _of_sql(plain: Mapping[str, Any]) -> Parts:
         for number, place in enumerate(values)
     )
     return tuple(told[place]["name"] for place in keys), columns, rows
+
+
+def _flat(nested: Any) -> list[float | None]:
+    return [number for part in nested for number in _flat(part)] if isinstance(nested, list) else [nested]
 
 
 def _around(value: float | None, error: float | None) -> Released:

@@ -130,7 +130,7 @@ class Asker:
         settings = self._settings
         if select.parameters:
             text = with_lists(statements_of(text)[0]).text
-        return Inquiry(
+        inquiry = Inquiry(
             table=select.table,
             question=text,
             request=settings["understudy.request"],
@@ -142,6 +142,13 @@ class Asker:
             noise=settings["understudy.noise"],
             why=settings["understudy.why"],
         )
+        if inquiry.noise != AUTO and not inquiry.is_direct:
+            raise Refusal(
+                "22023",
+                "understudy.noise is for questions with a price of their own; the session has noise of its own",
+                hint="SET understudy.error = 100 (people), or RESET understudy.noise.",
+            )
+        return inquiry
 
     def _answer_rows(self, select: Select, reply: GateReply) -> Sequence[Row]:
         """The rows of an answer in the columns that were described, with bounds where they are wanted."""

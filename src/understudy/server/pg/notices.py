@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import inf
 from typing import Any
 
+from understudy.domain.instant import seconds_of
 from understudy.server.gate_reply import GateReply
 from understudy.server.pg import wire
 from understudy.server.pg.states import Refusal
@@ -53,13 +54,19 @@ def _is_known(cell: Any) -> bool:
     return isinstance(cell, Mapping) and cell.get("value") is not None
 
 
+def _as_number(written: str) -> float:
+    """A day as a number of days, and a moment as one of seconds."""
+    if "T" in written:
+        return float(seconds_of(dt.datetime.fromisoformat(written)))
+    return float(dt.date.fromisoformat(written).toordinal())
+
+
 def _half_width(cell: Mapping[str, Any]) -> float:
     low, high, value = cell["low"], cell["high"], cell["value"]
     if low is None or high is None:
         return inf
     if isinstance(low, str):
-        days = [dt.date.fromisoformat(day).toordinal() for day in (low, high, value)]
-        low, high, value = map(float, days)
+        low, high, value = (_as_number(end) for end in (low, high, value))
     return max(high - value, value - low)
 
 
@@ -142,7 +149,8 @@ def explained(told: Mapping[str, Any], how: str) -> Sequence[str]:
         lines.append(f"  Error: every count within ± {_number(float(error))} people, {sure}")
     for forecast in told.get("forecast") or ():
         if forecast.get("error") is not None:
-            lines.append(f"  Error of {forecast['column']}: ± {forecast['error']:.4g} {forecast['unit']}")
+            unit = "" if forecast["unit"] == forecast["column"] else f" {forecast['unit']}"
+            lines.append(f"  Error of {forecast['column']}: ± {forecast['error']:.4g}{unit}")
     lines.append(f"  Asked: {how}")
     if not told["free"]:
         more = told.get("more_like_this")

@@ -12,13 +12,13 @@ from understudy.server.pg import wire
 from understudy.server.pg.commands import CopyOptions
 from understudy.server.pg.frames import formats_of
 from understudy.server.pg.parameters import Template
-from understudy.server.pg.values import BOOL, DATE, FLOAT8, INT8, SIZES, TEXT
+from understudy.server.pg.values import BOOL, DATE, FLOAT8, INT8, SIZES, TEXT, TIMESTAMP
 from understudy.server.pg.wire import ResultColumn
 
 Row = Sequence[Any]
 Values = tuple[Any, ...]
 
-OF_TYPE = {"int": INT8, "float": FLOAT8, "text": TEXT, "bool": BOOL, "date": DATE}
+OF_TYPE = {"int": INT8, "float": FLOAT8, "text": TEXT, "bool": BOOL, "date": DATE, "timestamp": TIMESTAMP}
 """The types of Postgres in which the columns of answers are sent."""
 
 

@@ -32,7 +32,7 @@ from understudy.server.pg.naming import given_names
 from understudy.server.pg.parameters import Template, literal, parameter_number, types_of, with_lists
 from understudy.server.pg.plans import Select, answer_columns, result_column
 from understudy.server.pg.states import Refusal
-from understudy.server.pg.values import BOOL, DATE, FLOAT8, INT4, INT8, TEXT
+from understudy.server.pg.values import BOOL, DATE, FLOAT8, INT4, INT8, TEXT, TIMESTAMP
 
 REMEMBERED = 2048
 """Statements that were read, of all connections."""
@@ -180,7 +180,7 @@ def attribute_type(attribute: Attribute) -> int:
         edges = (*attribute.starts, attribute.upper) if isinstance(attribute, Bins) else _values(attribute)
         fits = all(isinstance(edge, int) and abs(edge) < 1 << 31 for edge in edges)
         return INT4 if fits else INT8
-    return {"real": FLOAT8, "date": DATE, "boolean": BOOL}.get(kind, TEXT)
+    return {"real": FLOAT8, "date": DATE, "timestamp": TIMESTAMP, "boolean": BOOL}.get(kind, TEXT)
 
 
 def _values(attribute: Attribute) -> Sequence[Any]:

@@ -1,0 +1,46 @@
+"""What events cost at each cell of a small domain: the sums of which joint accounting takes the largest.
+
+The joint price of located events is at most F·maxₓ Φ(x) (`privacy.joint`). Here F·Φ(x) itself is kept for every
+cell x, which says more: how much of the price of some events is paid by every cell, also by the one that pays
+least.
+
+In a domain of more than `MOST_CELLS` cells only what all cells pay is kept, in one number.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from understudy.domain.domain import Domain
+from understudy.privacy.event import Event, Span
+from understudy.privacy.joint import Joint
+
+MOST_CELLS = 1 << 10
+"""In a domain of more cells they are not told apart."""
+
+
+class CellLoads:
+    """F·Φ(x) of the events that were added, in units of the ledger, along the axes of `units`."""
+
+    def __init__(self, domain: Domain, joint: Joint) -> None:
+        self._joint = joint
+        known = domain.size() <= MOST_CELLS
+        self._axes = tuple(attribute.identity for attribute in domain) if known else ()
+        self.units: NDArray[np.float64] = np.zeros(domain.shape() if known else ())
+
+    def add(self, event: Event) -> None:
+        """Add what an event costs the cells that it reads."""
+        for units, region in self._joint.loads(event):
+            if not region:
+                self.units = self.units + units
+            elif self._axes:
+                self.units = self.units + units * self._inside(region)
+
+    def _inside(self, region: tuple[Span, ...]) -> NDArray[np.float64]:
+        inside = np.ones(self.units.shape)
+        for span in region:
+            axis = self._axes.index(span.attribute)
+            cells = np.array([span.mask >> cell & 1 for cell in range(span.size)], np.float64)
+            inside = inside * cells.reshape([-1 if i == axis else 1 for i in range(inside.ndim)])
+        return inside

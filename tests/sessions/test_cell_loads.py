@@ -1,0 +1,161 @@
+"""What events cost each cell of a small domain, and what a session may buy ahead because of it."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from counted import curator_of
+from session_table import DOMAIN, conjunction, curator, random_question
+from understudy.domain.bins import Bins
+from understudy.domain.domain import Domain
+from understudy.privacy.cost import UNITS
+from understudy.privacy.joint import Joint
+from understudy.query.box import Box
+from understudy.query.linear import LinearQuery
+from understudy.query.marginal import Marginal
+from understudy.sessions import cell_loads
+from understudy.sessions.allowance import Allowance
+from understudy.sessions.cell_loads import CellLoads
+from understudy.sessions.direct import DirectPurchase
+from understudy.sessions.product_class import ProductPurchase
+from understudy.sessions.session import session as session_of
+from understudy.table.source import in_memory
+from understudy.table.truth import Truth
+
+NUMBERS = tuple(Bins.integers(f"number {i}", 0, 9) for i in range(2))
+ELDERLY = np.arange(10) >= 8
+
+
+@pytest.fixture
+def session():
+    return session_of(curator(epsilon=1000.0, delta=1e-6), alpha=0.02, beta=0.05, queries=1000)
+
+
+def curator_over(domain):
+    """A table of 3,000 rows, in which everything is as likely as everything else."""
+    draw = np.random.default_rng(2)
+    table = pa.table({a.name: draw.integers(0, a.size - 1, 3000) for a in domain})
+    return curator_of(Truth(in_memory(table), domain), epsilon=1000.0, delta=1e-6)
+
+
+def event_of(session, question):
+    calibrator = session._buyer.calibrator
+    nothing = session._buyer.promise.nothing_released().knowledge
+    return calibrator.charged(DirectPurchase.of(calibrator, nothing, question, 1e-5).event(calibrator))
+
+
+def joint_of(session):
+    return Joint(session.curator.ledger.budget.uncapped())
+
+
+def test_a_narrow_count_costs_the_cells_that_it_reads_and_a_wide_one_all(session):
+    joint = joint_of(session)
+    narrow, wide = CellLoads(DOMAIN, joint), CellLoads(DOMAIN, joint)
+    asked = event_of(session, conjunction(age=ELDERLY, sex=np.arange(3) == 1))
+    price = joint.budget.price(asked).units
+    narrow.add(asked)
+    assert (narrow.units[8:, 1] == 2 * price).all()  # a row that leaves it, and the one that takes its place
+    assert narrow.units.sum() == 2 * price * 2 * DOMAIN["town"].size
+    asked = event_of(session, conjunction(age=~ELDERLY))
+    wide.add(asked)
+    assert (wide.units == joint.budget.price(asked).units).all()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_joint_accounting_charges_no_less_than_the_cell_that_pays_most(session, seed):
+    joint, draw = joint_of(session), np.random.default_rng(seed)
+    loads, state, flat = CellLoads(DOMAIN, joint), joint.start(), 0
+    for _ in range(40):
+        event = event_of(session, random_question(draw))
+        loads.add(event)
+        state, flat = joint.after(state, event), flat + joint.budget.price(event).units
+        most = min(flat, loads.units.max())
+        assert most <= joint.cost(state).units * (1 + 1e-9)
+    assert joint.cost(state).units <= 1.3 * most
+
+
+def test_a_large_domain_has_one_number_for_all_cells(session, monkeypatch):
+    monkeypatch.setattr(cell_loads, "MOST_CELLS", 100)
+    loads = CellLoads(DOMAIN, joint_of(session))
+    loads.add(event_of(session, conjunction(age=ELDERLY)))
+    assert loads.units == 0
+    loads.add(event_of(session, conjunction(age=~ELDERLY)))
+    assert loads.units > 0
+
+
+# ---- the allowance
+
+
+def wide_questions():
+    """All different, each of more than three tenths of the cells."""
+    return [
+        conjunction(age=np.arange(10) < cut, town=np.arange(6) != town)
+        for cut in range(6, 10)
+        for town in range(6)
+    ]
+
+
+def asked(session, questions, *, paid: bool):
+    """The allowance of a session after questions that were bought by themselves, or answered for nothing."""
+    allowed = session._buyer.policy._allowance
+    for question in questions:
+        allowed.asked(question)
+        if paid:
+            allowed.paid(event_of(session, question))
+    while allowed._waiting:
+        allowed._count_waiting(len(questions))
+    return allowed
+
+
+def test_wide_answers_for_nothing_are_a_gain_at_every_cell(session):
+    allowed = asked(session, wide_questions(), paid=False)
+    assert allowed._gain(Fraction(1)) == pytest.approx(allowed._direct_cost, rel=1e-6)
+
+
+def test_answers_for_nothing_about_a_few_cells_are_no_gain(session):
+    narrow = [conjunction(age=ELDERLY, town=np.arange(6) == town) for town in range(6)]
+    allowed = asked(session, narrow, paid=False)
+    assert allowed._direct_cost > 0
+    assert allowed._gain(Fraction(1)) == 0
+
+
+def test_what_counts_cost_is_no_gain(session):
+    allowed = asked(session, wide_questions(), paid=True)
+    unit = float(allowed._price(allowed._share(24))) * UNITS
+    assert abs(allowed._gain(Fraction(1))) < 6 * unit  # shares of beta differ a little
+    assert allowed._direct_cost > 20 * unit
+
+
+@pytest.mark.parametrize("paid", [True, False])
+def test_a_class_is_permitted_earlier_where_answers_cost_nothing(session, paid):
+    """The class of ages and towns costs between 1/2 and 3/2 of what the questions cost by themselves."""
+    calibrator, allowed = session._buyer.calibrator, asked(session, wide_questions(), paid=paid)
+    everyone = Box(DOMAIN, {}).query
+    offer = ProductPurchase.of(calibrator, ("age", "town"), everyone, 0.02)
+    assert offer is not None
+    event = calibrator.charged(offer.event(calibrator))
+    unit = float(allowed._price(allowed._share(24))) * UNITS
+    price = session.curator.ledger.budget.price(event).units
+    assert 0.6 * allowed._direct_cost + 3 * unit < price < 1.4 * allowed._direct_cost + 3 * unit
+    assert allowed.permits([event], least_share=4e-5, asked=24) is not paid
+
+
+@pytest.mark.parametrize("gain", [True, False])
+def test_rectangles_lead_to_their_class_because_wide_answers_cost_nothing(gain, monkeypatch):
+    """Ranges of one attribute are wide, and free once it is known. Without that gain small classes use all up."""
+    if not gain:
+        monkeypatch.setattr(Allowance, "_gain", lambda allowance, kappa: 0)
+    domain = Domain((Bins.integers("age", 0, 7), Bins.integers("hours", 0, 7), *NUMBERS))
+    session = session_of(curator_over(domain), alpha=0.02, beta=0.05, queries=1000)
+    draw = np.random.default_rng(5)
+    for _ in range(70):
+        sides = {}
+        for name in [("age",), ("hours",), ("age", "hours")][draw.integers(3)]:
+            low, high = np.sort(draw.integers(0, 8, 2))
+            sides[name] = (np.arange(8) >= low) & (np.arange(8) <= high)
+        session.ask_marginal(Marginal.of(LinearQuery.conjunction(domain, sides)))
+    assert ((("age", "hours"), ()) in session._buyer.policy._ski_rental._held) is gain
