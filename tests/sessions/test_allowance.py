@@ -159,7 +159,7 @@ def test_a_class_without_a_price_is_not_bought_and_the_count_is():
     one = curator_of(Cells(letters, table), epsilon=900, delta=1e-6, ledger=ledger)
     session = session_of(one, alpha=0.01, beta=0.9, queries=1500)
     draw = np.random.default_rng(0)
-    for _ in range(20):
+    for _ in range(8):
         some = LinearQuery.conjunction(letters, {"a": draw.random(letters["a"].size) < 0.5})
         assert session.ask_marginal(Marginal.of(some)).error <= session.width
     assert {step["kind"] for step in session._buyer.journal.all()} == {"fresh"}
