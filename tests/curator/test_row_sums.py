@@ -21,7 +21,7 @@ from understudy.ledger.memory import MemoryLedger
 from understudy.mechanism.gap import Guess, NoisyGaps
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import UNITS
-from understudy.privacy.event import RoundedNormal
+from understudy.privacy.event import LaplaceNoise, RoundedNormal
 from understudy.privacy.price import Price
 from understudy.privacy.relation import Neighbours, Relation
 from understudy.query.marginal import Marginal
@@ -154,3 +154,22 @@ def test_words_with_an_arrow_make_no_measurement_of_another_look():
     assert SUMS.match("measure everyone @4e07")
     assert not SUMS.match("a distance -> between x -> measure y")
     assert not SUMS.match("keys of town")
+
+
+@pytest.mark.parametrize("is_followed", [False, True], ids=["sums", "other look"])
+def test_purchases_that_a_reader_has_skipped_are_read_when_they_are_asked_for(is_followed):
+    """A checkpoint may have read more than its session had bought: purchases of other processes and sessions."""
+    ledger = MemoryLedger(Budget.of(900, 1e-6))
+    declared = {"relation": ADD_REMOVE, "version": None, "is_file": False, "opening": Fraction(0)}
+    one, other = (row_sums.RowSumReader(ledger, **declared) for _ in range(2))
+    requests = [f"s#{number}" for number in (1, 2, 3)]
+    for request in requests:
+        event = LaplaceNoise(scale=Fraction(10), l1=Fraction(1))
+        ledger.charge(event, question="measure x", request=request)
+    wanted = [one.upto(request) for request in requests]
+    assert wanted[0].units < wanted[1].units < wanted[2].units
+    if is_followed:
+        ledger.charge(event, question="a distance", request="d")
+    other.go_on_from(one.now())
+    assert [other.upto(request) for request in requests] == wanted
+    assert other.upto("s#4") == other.now() == one.now()

@@ -8,9 +8,15 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
+from counted import Cells, curator_of
 from session_table import DOMAIN, conjunction, curator, random_question
+from understudy.domain.attribute import Categories
+from understudy.domain.domain import Domain
+from understudy.ledger.memory import MemoryLedger
+from understudy.privacy.budget import Budget
 from understudy.privacy.cost import UNITS
 from understudy.privacy.relation import Neighbours
+from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.sessions import allowance
 from understudy.sessions.session import session as session_of
@@ -141,3 +147,19 @@ def test_an_announced_class_was_asked_for_and_needs_no_allowance():
     session = session_of(curator(**GAUSSIAN), alpha=0.02, queries=1000, classes=[ranges("age", "sex")])
     assert session.curator.ledger.spent.units > allowance.FREE * session._buyer.policy._single_price * UNITS
     assert session._buyer.policy._allowance._ahead == session._buyer.policy._allowance._joint.start()
+
+
+def test_a_class_without_a_price_is_not_bought_and_the_count_is():
+    """Under `gdp` little discrete Gaussian noise has no price: the count is bought, as if there were no class."""
+    letters = Domain(
+        (Categories(name="a", values=tuple("abcdefghijkl")), Categories(name="b", values=("x",)))
+    )
+    table = np.full([attribute.size for attribute in letters], 20_000 // letters.size())
+    ledger = MemoryLedger(Budget.of(900, 1e-6, filter="gdp"))
+    one = curator_of(Cells(letters, table), epsilon=900, delta=1e-6, ledger=ledger)
+    session = session_of(one, alpha=0.01, beta=0.9, queries=1500)
+    draw = np.random.default_rng(0)
+    for _ in range(8):
+        some = LinearQuery.conjunction(letters, {"a": draw.random(letters["a"].size) < 0.5})
+        assert session.ask_marginal(Marginal.of(some)).error <= session.width
+    assert {step["kind"] for step in session._buyer.journal.all()} == {"fresh"}

@@ -24,6 +24,7 @@ from understudy.domain.domain import Domain
 from understudy.ledger.export import verify
 from understudy.ledger.schema import KEPT
 from understudy.noise.samplers import SeededNoise
+from understudy.privacy.event import LaplaceNoise
 from understudy.privacy.relation import Neighbours
 from understudy.query.marginal import Marginal
 from understudy.query.workload import marginals
@@ -287,3 +288,46 @@ def test_whatever_a_session_knows_is_written_and_read(declared, classes):
                 theirs.low.tolist(),
                 theirs.high.tolist(),
             )
+
+
+# ---- beside other sessions and other debits
+
+
+@pytest.mark.parametrize("is_followed", [False, True], ids=["sums", "other look"])
+def test_a_checkpoint_of_one_session_leaves_what_another_said_of_the_population(path, is_followed):
+    """The error of what was bought is of the moment when it was bought, whoever skips that debit later."""
+    mine = opened(ledger_at(str(path)), seed=3)
+    theirs = session_of(mine.curator, alpha=0.02, beta=1e-9, queries=100, name="theirs")
+    question, *others = asked(5, 9)[::-1]
+    first = theirs.ask_marginal(question)
+    assert first.population_error is not None
+    for other in others:
+        mine.ask_marginal(other)
+    assert mine._buyer._checkpoint._at > 0
+    if is_followed:
+        noise = LaplaceNoise(scale=Fraction(10), l1=Fraction(1))
+        mine.curator.ledger.charge(noise, question="something else", request="x")
+    mine.curator.ledger.close()
+    again = resumed(path)
+    assert again._buyer._checkpoint._at > 0
+    theirs = session_of(again.curator, alpha=0.02, beta=1e-9, queries=100, name="theirs")
+    assert plain(theirs.ask_marginal(question), source=False)[3:] == plain(first, source=False)[3:]
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_debit_of_the_name_of_a_checkpoint_keeps_no_session_from_opening(path, when):
+    ledger = ledger_at(str(path))
+    session = opened(ledger, seed=3)
+    noise = LaplaceNoise(scale=Fraction(10), l1=Fraction(1))
+    if when == "before":
+        opened(ledger, seed=3).ask_marginal(asked(3, 3)[0])
+    ledger.charge(noise, question="something else", request="mine#checkpoint")
+    if when == "before":
+        session = opened(ledger, seed=3)
+    answers = [session.ask_marginal(question) for question in asked(3, DURING)]
+    assert session.purchases > 2 * checkpoint.EACH
+    ledger.close()
+    again = resumed(path)
+    assert again._buyer._checkpoint._at == 0
+    assert again.purchases == session.purchases
+    assert again.ask_marginal(asked(3, DURING)[0]).value.tolist() == answers[0].value.tolist()

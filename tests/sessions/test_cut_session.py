@@ -73,6 +73,19 @@ def test_differences_of_prefixes_are_free_where_they_are_within_the_error():
     assert [row[1] for row in again.rows] == both.value.tolist()
 
 
+def test_a_group_of_cut_rows_answers_the_count_of_that_group():
+    asked = opened()
+    groups = asked.ask("count age < 28 by sex")
+    spent = asked.curator.ledger.spent
+    for place, sex in enumerate("FM"):
+        for question in (f"count age < 28 and sex = {sex}", f"count sex = {sex} and age <= 27"):
+            told = asked.ask(question)
+            assert told.cost.units == 0, question
+            assert abs(float(told.value) - float(groups.value[place])) <= asked.width
+    assert asked.curator.ledger.spent == spent
+    assert asked.price("count age < 29 and sex = F").units > 0
+
+
 def test_a_union_of_declared_cells_is_as_free_as_without_cuts():
     asked = opened()
     asked.ask("count age < 20")

@@ -95,8 +95,12 @@ class RowSumReader:
         self._relation = relation
         self._version = version
         self._is_file = is_file
-        self._read = RowSums(other="something was spent before the ledger began" if opening else "")
+        self._nothing = RowSums(other="something was spent before the ledger began" if opening else "")
+        self._read = self._nothing
         self._upto: dict[str, RowSums] = {}
+        self._skipped = self._reread = (
+            0  # entries up to these were left out once, or were read from the first on
+        )
 
     @property
     def read(self) -> RowSums:
@@ -104,8 +108,12 @@ class RowSumReader:
         return self._read
 
     def go_on_from(self, known: RowSums) -> None:
-        """Take what another reader of the same ledger has read, of the same rows, if that is more."""
+        """Take what another reader of the same ledger has read, of the same rows, if that is more.
+
+        The debits between are not read; if `upto` is asked for one of them, it reads the ledger again.
+        """
         if known.number > self._read.number and not self._read.other:
+            self._skipped = known.number
             self._read = known
 
     def upto(self, request: str) -> RowSums:
@@ -116,6 +124,8 @@ class RowSumReader:
         known = self._upto.get(request)
         if known is None:
             latest = self.now()
+            if request not in self._upto and self._skipped > self._reread:
+                self._reread = self._on_from(self._nothing).number
             known = self._upto.get(request, latest)
         return known
 
@@ -124,7 +134,11 @@ class RowSumReader:
 
         Raises a `LedgerError` where the store cannot be reached or was changed.
         """
-        known = self._read
+        known = self._read = self._on_from(self._read)
+        return known
+
+    def _on_from(self, known: RowSums) -> RowSums:
+        """What the ledger holds now, where the entries up to a number are `known`; each later purchase is kept."""
         if known.other:
             return known  # more debits change nothing
         if known.number:
@@ -143,7 +157,6 @@ class RowSumReader:
                 if SEPARATOR in entry.request:
                     self._upto[entry.request] = replace(known, number=entry.number)
             known = replace(known, number=max(known.number, entry.number))
-        self._read = known
         return known
 
     def _pages(self, number: int, *, kind: str | None = None) -> Iterator[LedgerEntry]:

@@ -32,7 +32,7 @@ from typing import Any
 import numpy as np
 
 import understudy
-from understudy.errors import LedgerError, ParameterError, RefusedError
+from understudy.errors import LedgerError, ParameterError, RefusedError, RequestConflictError
 from understudy.ledger.interface import SEPARATOR, Ledger
 from understudy.ledger.journal import Journal
 from understudy.sessions.purchase_journal import PurchaseJournal
@@ -81,14 +81,21 @@ class SessionCheckpoint:
         self._purchases = purchases
         self._bound = bound
         self._known = known
-        self._kept = Journal(
-            ledger,
-            f"checkpoints of the session {purchases.name!r}",
-            name=f"{purchases.name}{SEPARATOR}checkpoint",
-            analyst=purchases.analyst,
-            lazily=True,
-        )
+        self._kept = self._journal()
         self._at = 0
+
+    def _journal(self) -> Journal | None:
+        """The journal of the checkpoints; None where its name belongs to something else, so that none is kept."""
+        try:
+            return Journal(
+                self._ledger,
+                f"checkpoints of the session {self._purchases.name!r}",
+                name=f"{self._purchases.name}{SEPARATOR}checkpoint",
+                analyst=self._purchases.analyst,
+                lazily=True,
+            )
+        except RequestConflictError:
+            return None
 
     def load(self) -> tuple[int, Any] | None:
         """The number of purchases that the newest checkpoint stands for, and the state after them.
@@ -96,7 +103,7 @@ class SessionCheckpoint:
         None where there is none that can be used.
         """
         try:
-            latest = self._kept.latest()
+            latest = self._kept.latest() if self._kept else None
             if latest is None or not latest.step:
                 return None
             line, _, packed = latest.state.partition(b"\n")
@@ -105,7 +112,16 @@ class SessionCheckpoint:
                 return None
             unpacked = zlib.decompressobj()
             state = read(unpacked.decompress(packed, MOST_BYTES), self._known)
-        except (LedgerError, Unreadable, Unwritable, ValueError, KeyError, TypeError, zlib.error):
+        except (
+            LedgerError,
+            RequestConflictError,
+            Unreadable,
+            Unwritable,
+            ValueError,
+            KeyError,
+            TypeError,
+            zlib.error,
+        ):
             return None  # of other code, or changed: it is a cache, and the purchases are there
         self._at = number
         return number, state
@@ -114,7 +130,8 @@ class SessionCheckpoint:
     def is_due(self) -> bool:
         """Whether enough was bought since the last checkpoint for another one; never in a ledger in memory."""
         later = self._purchases.length - self._at
-        return later >= max(EACH, self._purchases.length // PART) and self._ledger.is_begun
+        is_long = later >= max(EACH, self._purchases.length // PART)
+        return is_long and self._kept is not None and self._ledger.is_begun
 
     def keep(self, state: Any) -> None:
         """Keep the state after the purchases that the journal has read or added, in place of the one before.
@@ -123,11 +140,13 @@ class SessionCheckpoint:
         beside it, or the state holds what cannot be written.
         """
         number = self._at = self._purchases.length
+        if self._kept is None:
+            return
         try:
             line, whole = self._headline(number), written(state, self._known)
             if line is None or len(whole) > MOST_BYTES:
                 return
-            self._follow()
+            _follow(self._kept)
             self._kept.add(
                 f"session checkpoint after {number} purchases",
                 {"purchases": number, "state": sha256(whole).hexdigest()},
@@ -135,13 +154,6 @@ class SessionCheckpoint:
             )
         except (LedgerError, RefusedError, ParameterError, Unwritable):
             return
-
-    def _follow(self) -> None:
-        """Know the checkpoints so far, so that the next one can be added; one that was changed counts too."""
-        try:
-            self._kept.latest()
-        except LedgerError:
-            self._kept.length = len(self._kept.all())
 
     def _headline(self, number: int) -> bytes | None:
         """What a checkpoint after so many purchases begins with; None where the journal has fewer."""
@@ -156,3 +168,11 @@ class SessionCheckpoint:
             "code": code_version(),
         }
         return json.dumps(plain, sort_keys=True).encode()
+
+
+def _follow(kept: Journal) -> None:
+    """Know the checkpoints so far, so that the next one can be added; one that was changed counts too."""
+    try:
+        kept.latest()
+    except LedgerError:
+        kept.length = len(kept.all())

@@ -59,6 +59,9 @@ MOST_LINES = 1 << 12
 MOST_CUT_BOXES = 1 << 10
 """Single counts with cuts that are searched for wider and narrower ones; older ones are forgotten first."""
 
+MOST_GROUPS = 16
+"""Groups of a marginal that are kept as single counts, too; those of a larger one are known along lines only."""
+
 MOST_NEAR = 8
 """Declared edges beside those of a question of which every pair is looked at; of more, only neighbours are."""
 
@@ -120,9 +123,13 @@ class CutKnowledge:
                     for cell in np.flatnonzero(held).tolist()
                 ],
             )
-        if not marginal.by:
-            found = CutBox(_sides(box), float(table.low), float(table.high), cut)
-            self._boxes = (*self._boxes[-MOST_CUT_BOXES + 1 :], found)
+        if np.prod(marginal.shape) <= MOST_GROUPS:
+            found = [
+                CutBox(_sides(one), float(table.low[group]), float(table.high[group]), cut)
+                for group in np.ndindex(marginal.shape)
+                if (one := _group(marginal, box, group)) is not None
+            ]
+            self._boxes = (*self._boxes, *found)[-MOST_CUT_BOXES:]
 
     def _add(self, line: Line, facts: Iterable[RangeFact]) -> None:
         known = (*self._lines.pop(line, ()), *facts)
@@ -335,6 +342,16 @@ def _possible(marginal: Marginal, box: Box) -> NDArray[np.bool_]:
 def _cut(domain: Domain) -> frozenset[str]:
     """The attributes that a domain refines."""
     return domain.cut if isinstance(domain, RefinedDomain) else frozenset()
+
+
+def _group(marginal: Marginal, box: Box, group: tuple[int, ...]) -> Box | None:
+    """The conjunction that one group of a marginal counts; None where its condition rules the group out."""
+    sides = dict(box.sides)
+    for name, cell in zip(marginal.by, group, strict=True):
+        if name in sides and not sides[name][cell]:
+            return None
+        sides[name] = np.arange(marginal.domain[name].size) == cell
+    return Box(marginal.domain, sides)
 
 
 def _side(attribute: Attribute, cells: Cells) -> Side:

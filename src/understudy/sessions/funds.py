@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from understudy.errors import InsufficientBudgetError
+from understudy.errors import InsufficientBudgetError, RefusedError
 from understudy.ledger.interface import Ledger
 from understudy.privacy.cost import Cost
 from understudy.privacy.event import Event, Together
@@ -46,8 +46,11 @@ class Funds:
         return type(cost)(cost.units + max(len(purchases) - 1, 0))
 
     def is_payable(self, purchases: Sequence[Purchase]) -> bool:
-        """Whether the analyst's part of the budget pays for all of the purchases now."""
-        return self.quote(purchases).units <= self.ledger.available(self.analyst).units
+        """Whether the analyst's part of the budget pays for all of the purchases now; not what has no price."""
+        try:
+            return self.quote(purchases).units <= self.ledger.available(self.analyst).units
+        except RefusedError:
+            return False
 
     def check(self, purchases: Sequence[Purchase]) -> None:
         """Raise an `InsufficientBudgetError` where the purchases cannot all be paid now.

@@ -17,7 +17,7 @@ from typing import Any, Self
 
 from understudy.curator.pricing import SPARE
 from understudy.domain.refinement import RefinedDomain
-from understudy.errors import InsufficientBudgetError, QueryError
+from understudy.errors import InsufficientBudgetError, QueryError, RefusedError
 from understudy.privacy.cost import Cost
 from understudy.privacy.event import Event
 from understudy.query.box import Box
@@ -294,14 +294,20 @@ class PurchasePolicy:
         return MarginalsPurchase.of(self._calibrator, knowledge, order, share)
 
     def _permits(self, purchases: Sequence[Purchase], *, asked: int) -> bool:
-        """Whether the allowance permits purchases ahead. Histograms have a part of β of their own."""
+        """Whether the allowance permits purchases ahead. Histograms have a part of β of their own.
+
+        It does not permit what the ledger has no price for, such as little noise under a `gdp` filter.
+        """
         of_their_own = (HistogramPurchase, RowCountPurchase)
         left = self.left - sum(p.share for p in purchases if not isinstance(p, of_their_own))
         events = [self._event(purchase) for purchase in purchases]
         least = least_share(left, self._counts_bought, self._terms.ahead(asked) + 1) * (1 - FIRST)
-        return self._allowance.permits(
-            events, least_share=least, dearer=dearer(self._calibrator), asked=asked
-        )
+        try:
+            return self._allowance.permits(
+                events, least_share=least, dearer=dearer(self._calibrator), asked=asked
+            )
+        except RefusedError:
+            return False
 
     def preparations(self, marginal: Marginal, *, asked: int) -> list[Purchase]:
         """Histograms to buy before a question: of its attributes, while they cost little beside all questions.
