@@ -19,7 +19,7 @@ def test_only_folders_with_a_certificate_are_releases(tmp_path: Path):
     shelf = ReleaseShelf(tmp_path)
     assert [found["name"] for found in shelf.listed()] == ["told"]
     assert shelf.file("told", "report.html")[0].read_text() == "told"
-    with pytest.raises(Problem, match="no such file"):
+    with pytest.raises(Problem, match="no such release"):
         shelf.file("rows", "report.html")
 
 
