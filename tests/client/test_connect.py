@@ -369,7 +369,7 @@ class TestReleases:
         with pytest.raises(ParameterError, match="has no file"):
             found["spring"].read("../understudy.yml")
         shutil.rmtree(tmp_path / "shown" / "spring")
-        with pytest.raises(RefusedError, match="no such file of a release"):
+        with pytest.raises(RefusedError, match="no such release"):
             found["spring"].download(tmp_path / "gone")
         assert not (tmp_path / "gone").exists()
         assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
