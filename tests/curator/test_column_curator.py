@@ -232,7 +232,7 @@ def test_each_text_is_written_in_one_way(text, writing, tmp_path: Path):
         (["€ 1.234,50", "3,5"], NumberReading(ValueKind.REAL, Intake(strip=("€",), decimal=",", thousands=".")),
          [3.5, 1234.5]),
         (["1970-01-03", "1969-12-31", "?"], NumberReading(ValueKind.DAY), [-1, 2]),
-        (["1970-01-03 23:59:00", "1969-12-31T01:00:00"], NumberReading(ValueKind.MOMENT), [3600 - 86_400, 3 * 86_400 - 60]),
+        (["1970-01-03 23:59:00", "1969-12-31T01:00:00"], NumberReading(ValueKind.MOMENT), [-82_800, 259_140]),
     ],
 )  # fmt: skip
 def test_numbers_are_read_as_the_declaration_will_read_them(texts, reading, numbers, tmp_path: Path):

@@ -73,10 +73,10 @@ def test_a_period_that_bins_cross_is_refused_with_the_shortest_that_fits():
     assert refused.value.suggestions == ("date_trunc('month', d)", "bin_start(d)")
     for suggestion in refused.value.suggestions:
         assert keys(f"SELECT {suggestion}, count(*) FROM t GROUP BY 1", CALENDAR)
-    with pytest.raises(QueryError, match="(?i)hour.* varies inside a bin of d") as refused:
+    with pytest.raises(QueryError, match=r"(?i)hour.* varies inside a bin of d") as refused:
         compiled("SELECT date_trunc('hour', d), count(*) FROM t GROUP BY 1", CALENDAR)
     assert refused.value.suggestions == ("date_trunc('month', d)", "bin_start(d)")
-    with pytest.raises(QueryError, match="the periods are .*day, week, month, quarter, year, decade"):
+    with pytest.raises(QueryError, match=r"the periods are .*day, week, month, quarter, year, decade"):
         compiled("SELECT date_trunc('millennium', d), count(*) FROM t GROUP BY 1", CALENDAR)
 
 

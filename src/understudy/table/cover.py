@@ -72,7 +72,8 @@ def _check(requested: Sequence[Clique], sizes: Sequence[int], limit: int) -> Non
 
 def _containing(sets: Members, cliques: Members) -> NDArray[np.bool_]:
     """Which of `sets` (rows) contain which of `cliques` (columns)."""
-    shared = sets.astype(np.float32) @ cliques.T.astype(np.float32)
+    with np.errstate(invalid="ignore"):  # a kernel of the linear algebra may flag what it computes on padding
+        shared = sets.astype(np.float32) @ cliques.T.astype(np.float32)
     return shared == cliques.sum(axis=1)
 
 
