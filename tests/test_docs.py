@@ -38,16 +38,17 @@ def test_the_documented_declaration_is_one():
         "integer",
         "real",
         "date",
+        "timestamp",
         "category",
         "boolean",
     }
 
 
 def test_the_documented_ways_of_writing_can_be_declared():
-    _, measures, attributes, source = blocks(DECLARATION, "yaml")
-    measured = parse(
-        f"understudy: 1\nname: t\nsource: t.csv\nbudget: {{epsilon: 1}}\nattributes:\n{measures}"
-    ).domain
+    _, moments, measures, attributes, source = blocks(DECLARATION, "yaml")
+    above = "understudy: 1\nname: t\nsource: t.csv\nbudget: {epsilon: 1}\nattributes:\n"
+    assert [attribute.size for attribute in parse(f"{above}{moments}").domain] == [31 * 24, 2]
+    measured = parse(f"{above}{measures}").domain
     assert [attribute.steps for attribute in measured] == [20_000_000, 99]
     declared = parse(f"understudy: 1\nname: t\nbudget: {{epsilon: 1}}\n{source}{attributes}")
     assert (declared.source.encoding, declared.source.header) == ("cp1252", False)
