@@ -16,6 +16,7 @@ algorithms, which do look at data, are in `understudy.lectures`.
 | `lecture18` | exponential mechanism, indistinguishability, the Monitor, transfer |
 | `composition` | basic, advanced, zCDP and Gaussian composition |
 | `filters` | adaptive prices: when the next mechanism may run |
+| `chords` | the theorem behind the price of a selection in Gaussian differential privacy |
 | `sparse_vector` | AboveThreshold, Sparse, NumericSparse |
 | `dual_query` | DualQuery |
 | `compression` | short transcripts generalise |
