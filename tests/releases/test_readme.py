@@ -11,7 +11,7 @@ import pytest
 import tiny_release
 from understudy.answer.answer import Answer
 from understudy.errors import RefusedError
-from understudy.releases.readme import FILES, MARK, readme
+from understudy.releases.readme import ABOUT, MARK, readme
 from understudy.releases.release import Release, release
 
 
@@ -47,7 +47,7 @@ def test_its_question_is_one_that_the_release_answers(made, tmp_path):
 def test_names_cannot_change_the_page(made):
     attributes = [{"name": "a`b 'c\n# d"}]
     told = made.certificate | {"table": "x](javascript:1) <b>\n# y|", "domain": {"attributes": attributes}}
-    text = readme(told, "{}", list(FILES))
+    text = readme(told, "{}", list(ABOUT))
     assert "<b>" not in text.replace("\\<b", "")
     assert sum(line.startswith("# ") for line in text.splitlines()) == 1
     line = next(line for line in text.splitlines() if line.startswith("understudy ask"))

@@ -23,7 +23,7 @@ from understudy.releases.report_words import small_marginal_words
 MARK = "<!-- Written by understudy with the release; replaced with it. -->"
 """The first line: a page of this name without it is somebody else's, and is never replaced."""
 
-FILES: Mapping[str, str] = {
+ABOUT: Mapping[str, str] = {
     README: "this page",
     REPORT: "how good the release is, for people: open it in a browser; it fetches nothing and runs no script",
     SYNTHETIC: "synthetic rows in the columns and types of the table. No row is a person",
@@ -38,7 +38,7 @@ FILES: Mapping[str, str] = {
 def readme(certificate: Mapping[str, Any], certificate_text: str, names: Sequence[str]) -> str:
     """The page for a release with this certificate, whose folder has files of these names; in Markdown."""
     table, privacy, beta = _plain(certificate["table"]), certificate["privacy"], float(certificate["beta"])
-    listed = "\n".join(f"| `{name}` | {said} |" for name, said in FILES.items() if name in names)
+    listed = "\n".join(f"| `{name}` | {said} |" for name, said in ABOUT.items() if name in names)
     first = certificate["domain"]["attributes"][0]["name"]
     by = first if re.fullmatch(r"[^\W\d]\w*", first) else '"' + first.replace('"', '""') + '"'
     question = _code(f"count by {by}")
