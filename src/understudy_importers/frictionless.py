@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path, PurePosixPath
@@ -276,7 +276,7 @@ class Field:
         if self.alone_in_key or unique:
             return OutlineEntry.without(self.name, "its values name the rows (primaryKey or unique)")
         if kind == "boolean":
-            return cells.boolean(self.name, null=self.null)
+            return cells.boolean(self.name, null=self.null, words=self._written_words())
         if kind == "category":
             if "format" in self.fields and text(self.fields["format"]) in IDENTIFIERS:
                 return OutlineEntry.without(self.name, f"its format is {text(self.fields['format'])}")
@@ -314,6 +314,18 @@ class Field:
         if key in self.fields:
             return [text(item) for item in self.fields[key].items()]
         return [usual, usual.capitalize(), usual.upper(), str(int(usual == "true"))]
+
+    def _written_words(self) -> tuple[str, str]:
+        """The first words that are listed for true and for false, where both lists are there and read as such."""
+        if not {"trueValues", "falseValues"} <= self.fields.keys():
+            return Boolean.words
+
+        def first(key: str, known: Sequence[str]) -> str:
+            words = (word.strip() for word in self._words(key, ""))
+            return next((word for word in words if word.lower() in known), "")
+
+        true, false = first("trueValues", Boolean.TRUE), first("falseValues", Boolean.FALSE)
+        return (true, false) if true and false else Boolean.words
 
     def _ordered(self, kind: str) -> OutlineEntry:
         read: Callable[[Node], Any] = day if kind == "date" else number

@@ -9,6 +9,8 @@ import pytest
 
 from understudy.declaration.file import parse
 from understudy.domain.attribute import Attribute
+from understudy.domain.domain import Domain
+from understudy.domain.plain import domain_as_plain, domain_from_plain
 from understudy.errors import DeclarationError
 
 
@@ -44,6 +46,15 @@ def test_each_key_is_understood():
     assert declared(f"{{{WHOLE}, unreadable: 0.2}}").unreadable == Fraction(1, 5)
 
 
+def test_words_of_a_boolean_are_for_writing_and_change_no_cell():
+    plain, spoken = declared("{type: boolean}"), declared("{type: boolean, words: [Yes, No]}")
+    assert (plain.words, spoken.words) == (("true", "false"), ("Yes", "No"))  # type: ignore[attr-defined]
+    assert plain.identity == spoken.identity
+    assert [spoken.code(text) for text in ("yes", "no", "t", "0", "maybe")] == [1, 0, 1, 0, 0]
+    assert domain_from_plain(domain_as_plain(Domain((spoken,)))).attributes == (spoken,)
+    assert "words" not in domain_as_plain(Domain((plain,)))[0]
+
+
 def test_codes_with_leading_zeros_stay_text():
     zips = declared('{type: category, values: ["01234", "1234"]}')
     assert [zips.code(text) for text in ("01234", "1234", "001234")] == [0, 1, 2]
@@ -57,6 +68,11 @@ def test_codes_with_leading_zeros_stay_text():
         (f'{{{DATE}, format: "%Q"}}', "not understood"),
         (f'{{{WHOLE}, format: "%d/%m/%Y"}}', "means nothing for a integer"),
         (f'{{{DATE}, decimal: ","}}', "means nothing for a date"),
+        ("{type: boolean, words: [no, yes]}", "'no' is not read as true"),
+        ("{type: boolean, words: [ja, nein]}", "'ja' is not read as true"),
+        ("{type: boolean, words: [yes, '0'], missing: ['0'], null: true}", "'0' is not read as false"),
+        ("{type: boolean, words: [yes]}", "two words"),
+        ("{type: category, values: [a], words: [yes, no]}", "means nothing for a category"),
         ("{type: category, values: [a], strip: x}", "means nothing for a category"),
         (f"{{{WHOLE}, decimals: 2}}", "means nothing for a integer"),
         (f"{{{REAL}, decimals: 40}}", "between 0 and 12"),

@@ -189,6 +189,12 @@ def test_bad_files_are_refused_clearly(tmp_path, content, words):
         ),
         ({"type": "integer", "constraints": {"enum": [1, 2], "required": True}}, 'values: ["1", "2"]'),
         ({"type": "any"}, "left out"),
+        (
+            {"type": "boolean", "trueValues": ["Yes", "y"], "falseValues": ["No"]},
+            "{type: boolean, words: [Yes, No]",
+        ),
+        ({"type": "boolean", "trueValues": ["yes"]}, "{type: boolean, null"),
+        ({"type": "boolean", "trueValues": ["0"], "falseValues": ["1"]}, "{type: boolean, null"),
         ({"type": "boolean", "trueValues": ["x"]}, 'values: [false, False, FALSE, "0", x]'),
         (
             {"type": "date", "constraints": {"minimum": "2024-05-01", "maximum": "2024-05-31"}},

@@ -26,7 +26,8 @@ attributes:
   share: {type: real, bounds: [0, 100], bins: 7, outside: other, null: true}
   age: {type: integer, bounds: [0, 119], width: 5, missing: ["N/A"], null: true}
   zip: {type: category, values: ["01067", "04103", "-7", "a \\"quoted\\", text", "Zoë"], null: true}
-  smoker: {type: boolean, null: true}
+  smoker: {type: boolean, words: ["Yes", "No"], null: true}
+  member: {type: boolean, words: [1, 0], null: true}
 """
 
 
@@ -50,11 +51,11 @@ def test_what_the_file_says(tmp_path):
     table = as_table(declared.domain, codes, np.random.default_rng(0), within=Within.MIDDLE)
     write_csv(tmp_path / "rows.csv", declared.domain, table)
     head, first, missing = csv.reader((tmp_path / "rows.csv").read_text(encoding="utf-8").splitlines())
-    assert head == ["joined", "pay", "share", "age", "zip", "smoker"]
+    assert head == ["joined", "pay", "share", "age", "zip", "smoker", "member"]
     assert first[0] == "31/12/2020"
     assert first[1] == "1.250,00"
-    assert first[3:] == ["7", "04103", "true"]
-    assert missing == [""] * 6
+    assert first[3:] == ["7", "04103", "Yes", "1"]
+    assert missing == [""] * 7
 
 
 def test_formulas_are_defused(tmp_path):

@@ -204,6 +204,26 @@ def test_text_is_written_as_it_is_declared():
     assert table["zip"].to_pylist() == ["01067", " blank ", ""]
 
 
+@pytest.mark.parametrize(
+    ("words", "source", "written"),
+    [
+        (("yes", "no"), "string", ["no", "yes", None]),
+        (("T", "F"), "string", ["F", "T", None]),
+        (("1", "0"), "string", ["0", "1", None]),
+        (("true", "false"), "string", ["false", "true", None]),
+        (("yes", "no"), "boolean", [False, True, None]),  # a column with a type of its own has no words
+        (("yes", "no"), "int8", [0, 1, None]),
+        (("1", "0"), "", [False, True, None]),
+    ],
+)
+def test_truth_values_are_written_in_the_declared_words(words, source, written):
+    domain = Domain((Boolean(name="x", null=True, words=words),))
+    table = as_table(domain, {"x": np.arange(3)}, np.random.default_rng(0), types={"x": source})
+    assert table["x"].to_pylist() == written
+    (batch,) = in_memory(table).batches(domain, ("x",))
+    assert batch["x"].tolist() == [0, 1, 2]
+
+
 def test_a_column_that_two_attributes_cut_is_written_once():
     fine = Bins.integers("fine", 0, 9)
     coarse = Bins(name="coarse", column="fine", starts=(0, 5), upper=9)

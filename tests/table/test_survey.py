@@ -61,6 +61,22 @@ def test_how_text_is_written_is_guessed_from_some_of_it(values, kind, keys):
     assert (found.kind, intake) == (kind, usual | keys)
 
 
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        (["True", "False", "True", "N/A"], ("True", "False")),
+        (["TRUE", "FALSE"], ("TRUE", "FALSE")),
+        (["TRUE", "false", "true"], ("true", "false")),
+        (["True", "True"], ("true", "false")),  # how false is written is not known
+    ],
+)
+def test_words_of_booleans_are_told_where_each_is_spelled_alike(tmp_path, values, words):
+    assert writing_of(values).words == words
+    path = tmp_path / "flags.csv"
+    path.write_text("a,b\n" + "".join(f"{i % 3},{value}\n" for i, value in enumerate(values * 20)))
+    assert parse(draft(path)).domain["b"].words == words
+
+
 def test_days_that_can_be_read_in_two_ways_are_told():
     assert "%m/%d/%Y reads them as well" in writing_of(["01/02/2024", "03/04/2024"]).why
 

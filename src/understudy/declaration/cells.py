@@ -11,11 +11,14 @@ from math import ceil, floor
 from understudy.declaration.outline import OutlineEntry, scalar
 from understudy.declaration.round_edges import month_edges, round_edges
 from understudy.declaration.skew import BINS
+from understudy.domain.attribute import Boolean
 
 
-def boolean(name: str, *, null: bool) -> OutlineEntry:
-    """A yes-or-no attribute."""
-    return OutlineEntry(name, {"type": "boolean"} | _null(null), {})
+def boolean(name: str, *, null: bool, words: Sequence[str] = Boolean.words) -> OutlineEntry:
+    """A yes-or-no attribute; `words` are its texts for true and false."""
+    listed = f"[{', '.join(map(scalar, words))}]"
+    written = {} if tuple(words) == Boolean.words else {"words": listed}
+    return OutlineEntry(name, {"type": "boolean"} | written | _null(null), {})
 
 
 def category(name: str, values: Iterable[str], *, null: bool) -> OutlineEntry:

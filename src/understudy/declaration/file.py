@@ -306,7 +306,7 @@ def _domain(node: Node) -> Domain:
 
 _FIELDS = {
     "category": ("values",),
-    "boolean": (),
+    "boolean": ("words",),
     "integer": ("bounds", "edges", "width", "resolution"),
     "real": ("bounds", "edges", "bins", "resolution"),
     "date": ("bounds", "edges"),
@@ -340,6 +340,12 @@ def _attribute(name: str, node: Node) -> Attribute:
             fields["outside"].fail(
                 "a boolean has no outside", "Remove the line; add `null: true` for missing values"
             )
+        if "words" in fields:
+            common["words"] = tuple(word.text() for word in fields["words"].items())
+            if len(common["words"]) != 2:
+                fields["words"].fail(
+                    "a boolean has two words", "Write `words: [yes, no]`, that for true first"
+                )
         return node.guard(lambda: Boolean(**common), remedy)
     if kind == "category":
         if "values" not in fields:

@@ -50,6 +50,8 @@ def _attribute_as_plain(attribute: Attribute) -> dict[str, Any]:
     }
     if isinstance(attribute, Categories):
         plain["values"] = list(attribute.values)
+    if isinstance(attribute, Boolean) and attribute.words != Boolean.words:
+        plain["words"] = list(attribute.words)
     if isinstance(attribute, Bins):
         edges = [*attribute.starts, attribute.upper]
         plain["edges"] = [edge.isoformat() if isinstance(edge, dt.date) else edge for edge in edges]
@@ -88,7 +90,7 @@ def _attribute_from_plain(plain: Mapping[str, Any]) -> Attribute:
     if "intake" in plain:
         common["intake"] = _intake_from_plain(plain["intake"])
     if plain["type"] == "boolean":
-        return Boolean(**common)
+        return Boolean(**common, words=tuple(plain.get("words", Boolean.words)))
     common["outside"] = Outside(plain["outside"])
     if plain["type"] == "category":
         return Categories(**common, values=tuple(plain["values"]))

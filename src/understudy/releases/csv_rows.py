@@ -20,8 +20,9 @@ ROWS = 1 << 16
 def write_csv(path: Path, domain: Domain, table: pa.Table) -> None:
     """Write synthetic rows as UTF-8 with commas and a line of names; missing values are empty fields.
 
-    Days are written in the declared format, numbers with the declared marks and decimals, categories as they are
-    declared. A text that a spreadsheet would take for a formula, be it a name or a value, gets an apostrophe.
+    Days are written in the declared format, numbers with the declared marks and decimals, categories and the words
+    of booleans as they are declared. A text that a spreadsheet would take for a formula, be it a name or a value,
+    gets an apostrophe.
     """
     by_column: dict[str, Attribute] = {}
     for attribute in domain:

@@ -116,7 +116,7 @@ def as_table(
     integer, real, date  a value inside the bin (`within`); `other` is missing, or, where missing values have a
                          cell of their own, a value just outside the bounds. In a column of text it is written as
                          the declaration says that it is read
-    boolean              true or false
+    boolean              true or false; in a column of text the declared words for that
     null                 missing
     """
     types = types or {}
@@ -145,7 +145,7 @@ def _column(
         )
     if isinstance(attribute, Boolean):
         values = pa.array(codes == 1, mask=missing)
-        return values.cast(target)
+        return as_text(attribute, values) if target == pa.string() else values.cast(target)
     assert isinstance(attribute, Categories)
     return _labels(attribute, target).take(pa.array(codes, mask=missing))
 
@@ -169,6 +169,8 @@ def _written(attribute: Bins, values: pa.Array, target: pa.DataType) -> pa.Array
 
 def as_text(attribute: Attribute, values: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     """Values of an attribute as the text that its declaration reads as these values; missing ones stay missing."""
+    if isinstance(attribute, Boolean) and values.type == pa.bool_():
+        return pc.if_else(values, *attribute.words)
     if not isinstance(attribute, Bins) or values.type == pa.string():
         return values.cast(pa.string())
     if attribute.kind in ("date", "timestamp") and pa.types.is_integer(values.type):

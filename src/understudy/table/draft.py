@@ -207,7 +207,8 @@ def _is_one_table(data: Path) -> bool:
 
 def _declare(column: ColumnSummary) -> OutlineEntry:
     if column.kind == "boolean":
-        entry = replace(cells.boolean(column.name, null=column.nulls), seen=column.nulls)
+        entry = cells.boolean(column.name, null=column.nulls, words=column.writing.words)
+        entry = replace(entry, seen=column.nulls or "words" in entry.fields)
         return replace(entry, fields=entry.fields | _intake_fields(column))
     if column.kind == "category" and column.values:
         return replace(cells.category(column.name, column.values, null=column.nulls), seen=True)

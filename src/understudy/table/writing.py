@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import isfinite
 
+from understudy.domain.attribute import Boolean
 from understudy.domain.date_format import DateFormat
 from understudy.domain.intake import BLANKS, PLAIN, Intake
 
@@ -56,14 +57,15 @@ _CODE = re.compile(r"^[0-9]+$")
 class Writing:
     """What a column's text seems to be: number, date, boolean or text, how it is written, and why that was taken.
 
-    `decimals` are those that its numbers have, where they all have the same; `why` is empty where there is
-    nothing to say.
+    `decimals` are those that its numbers have, where they all have the same; `words` are those of a boolean for
+    true and false, where each is always spelled alike; `why` is empty where there is nothing to say.
     """
 
     kind: str = "text"
     intake: Intake = PLAIN
     decimals: int | None = None
     why: str = ""
+    words: tuple[str, str] = Boolean.words
 
 
 def is_token(text: str) -> bool:
@@ -88,7 +90,7 @@ def writing_of(sample: Sequence[str]) -> Writing:
     if not values:
         return Writing()
     if _share(values, lambda text: text.lower() in ("true", "false")) >= MAJORITY:
-        return Writing("boolean")
+        return Writing("boolean", words=_spelled(values))
     if _share(values, lambda text: bool(_CODE.match(text))) >= MAJORITY:
         return _of_digits(values)
     if _share(values, _is_number) >= MAJORITY:
@@ -96,6 +98,12 @@ def writing_of(sample: Sequence[str]) -> Writing:
     if _share(values, _is_iso) >= MAJORITY:
         return Writing("date")
     return _of_days(values) or _of_amounts(values) or Writing()
+
+
+def _spelled(values: Sequence[str]) -> tuple[str, str]:
+    """The words for true and false; the usual ones where one is spelled in several ways, or does not occur."""
+    true, false = ({text for text in values if text.lower() == word} for word in Boolean.words)
+    return (true.pop(), false.pop()) if len(true) == len(false) == 1 else Boolean.words
 
 
 def _share(values: Sequence[str], holds: Callable[[str], bool]) -> float:
