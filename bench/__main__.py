@@ -18,7 +18,7 @@ NAMES = (
     "latency", "ledger", "measures", "model_search", "model_utility", "mwem",
     "noise", "pmw", "prefixes", "quantiles", "release_bars", "residual", "server", "sessions", "smalldb", "sql",
     "starting",
-    "startup", "synthesis", "validity", "weights",
+    "startup", "synthesis", "synthetic_rows", "validity", "weights",
 )  # fmt: skip
 
 

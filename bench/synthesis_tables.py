@@ -99,13 +99,17 @@ def _network(rng: np.random.Generator, rows: int, sizes: Sequence[int]) -> list[
 MAKERS = {"classes": _classes, "copula": _copula, "network": _network}
 
 
+def _of_sizes(kind: str, rng: np.random.Generator, rows: int, sizes: Sequence[int], order: int = 3) -> Sheet:
+    domain, codes = _named(MAKERS[kind](rng, rows, sizes), sizes)
+    return _sheet(f"{kind}-{len(sizes)}", domain, codes, order)
+
+
 def generated(kind: str, *, rows: int, attributes: int, largest: int, seed: int, order: int = 3) -> Sheet:
     """A generated table; `kind` is one of `MAKERS`, or `mixed` for blocks of all three."""
     rng = np.random.default_rng(seed)
     sizes = _sizes(rng, attributes, largest)
     if kind != "mixed":
-        domain, codes = _named(MAKERS[kind](rng, rows, sizes), sizes)
-        return _sheet(f"{kind}-{attributes}", domain, codes, order)
+        return _of_sizes(kind, rng, rows, sizes, order)
     columns: list[NDArray[np.int64]] = []
     for i, maker in enumerate(MAKERS.values()):
         columns += maker(rng, rows, sizes[i * attributes // 3 : (i + 1) * attributes // 3])
@@ -125,6 +129,21 @@ _MAKERS: dict[str, Callable[[], Sheet]] = {
     "mixed-110": lambda: generated("mixed", rows=100_000, attributes=110, largest=12, seed=15, order=2),
 }
 
+_LONG: dict[str, Callable[[], Sheet]] = {
+    "long-16": lambda: _of_sizes(
+        "classes", np.random.default_rng(1601), 10**6, [17 + i % 2 for i in range(16)]
+    ),
+    "binary-20": lambda: _of_sizes("classes", np.random.default_rng(2001), 10**6, [2] * 20),
+    "long-14": lambda: _of_sizes(
+        "network",
+        np.random.default_rng(1401),
+        10**6,
+        [4, 9, 17, 6, 21, 12, 5, 14, 8, 19, 7, 11, 16, 10],
+    ),
+}
+LONG = tuple(_LONG)
+"""A million rows each: many values, two values, and a sharp, sparse dependence."""
+
 WIDE = ("mixed-48", "mixed-110")
 """48 attributes with all three-way marginals, 110 with all pairs."""
 
@@ -140,7 +159,7 @@ def small_tables() -> tuple[str, ...]:
 
 def table(name: str) -> Sheet:
     """A table of the benchmark."""
-    if name in _MAKERS:
-        return replace(_MAKERS[name](), name=name)
+    if (maker := (_MAKERS | _LONG).get(name)) is not None:
+        return replace(maker(), name=name)
     found = load(name)
     return _sheet(name, found.domain, found.codes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -13,11 +14,20 @@ from understudy.domain.domain import Domain
 from understudy.query.constraint import Constraint
 from understudy.releases import agreement as agreement_module
 from understudy.releases.adaptive.adaptive import adaptive
-from understudy.releases.agreement import RowAgreement, TablePlaces, agreeing_rows, stages, targets
+from understudy.releases.agreement import (
+    RowAgreement,
+    agreeing_rows,
+    as_lines,
+    meet_in_rounds,
+    small_targets,
+    targets,
+)
 from understudy.releases.pair_means import pair_means
+from understudy.releases.raking import raked_rows
 from understudy.releases.run import MarginalAnswer
 from understudy.releases.stored import StoredRates
 from understudy.releases.synthetic import sample_codes
+from understudy.releases.table_places import TablePlaces
 
 SMALL = Domain(
     tuple(Bins.integers(name, 0, size - 1) for name, size in (("a", 3), ("b", 4), ("c", 2), ("d", 5)))
@@ -63,7 +73,7 @@ def far(domain, cliques, drawn, answers):
 def test_rows_that_know_nothing_are_moved_until_they_have_the_marginals(rows):
     """From independent rows to answers that some table has exactly: what is left is a few rows of rounding."""
     answers = [told(c, table(SMALL, c, people(5000))) for c in THREES]
-    agreement = RowAgreement.of(SMALL, independent(rows), answers)
+    agreement = RowAgreement.of(SMALL, as_lines(SMALL, independent(rows)), answers)
     before = agreement.distance
     agreement.descend(np.random.default_rng(0))
     assert before > 0.25
@@ -74,10 +84,10 @@ def test_rows_that_know_nothing_are_moved_until_they_have_the_marginals(rows):
 def test_what_is_kept_of_the_rows_is_what_counting_them_finds():
     """`off` is kept up to date in every copy of every target through thousands of moves."""
     answers = [told(c, table(SMALL, c, people(3000))) for c in (*THREES, ("a",), ("d",))]
-    moved = RowAgreement.of(SMALL, independent(3000), answers)
+    moved = RowAgreement.of(SMALL, as_lines(SMALL, independent(3000)), answers)
     moved.descend(np.random.default_rng(2))
     assert moved.moved > 1000
-    again = RowAgreement.of(SMALL, moved.codes, answers)
+    again = RowAgreement.of(SMALL, as_lines(SMALL, moved.codes), answers)
     np.testing.assert_allclose(moved.off, again.off, atol=1e-2)
 
 
@@ -88,11 +98,11 @@ def test_no_row_enters_a_cell_that_is_declared_to_be_empty():
     inside = ~allowed[start["a"], start["b"]]
     start = {name: np.where(inside, 0, column) for name, column in start.items()}
     answers = [told(c, table(SMALL, c, people(4000))) for c in THREES]  # they say that people are there
-    agreement = RowAgreement.of(SMALL, start, answers, [Constraint(("a", "b"), allowed)])
+    agreement = RowAgreement.of(SMALL, as_lines(SMALL, start), answers, [Constraint(("a", "b"), allowed)])
     agreement.descend(np.random.default_rng(0))
     assert agreement.moved > 500
     assert allowed[agreement.codes["a"], agreement.codes["b"]].all()
-    free = RowAgreement.of(SMALL, start, answers)
+    free = RowAgreement.of(SMALL, as_lines(SMALL, start), answers)
     free.descend(np.random.default_rng(0))
     assert not allowed[free.codes["a"], free.codes["b"]].all()  # else the constraint was never needed
 
@@ -187,30 +197,148 @@ def test_pairs_are_told_by_the_mean_of_all_larger_tables():
     assert set(found) == {("a", "b"), ("a", "c"), ("b", "c"), ("a", "d"), ("b", "d")}
 
 
-def test_long_tables_meet_columns_and_pairs_first_and_last(monkeypatch):
-    """With work for a part of the rows, stages bring columns and pairs nearer than one stage with as much work."""
+def uneven(clique, seed):
+    """Counts of people with noise of its own, so that its sums are not those of other marginals."""
+    counts = table(SMALL, clique, people(5000))
+    return told(clique, np.maximum(counts + np.random.default_rng(seed).normal(0, 30, counts.shape), 0))
+
+
+def test_pairs_have_the_sums_of_the_columns():
+    """Columns are told more precisely than by sums of larger tables, and rows must not be torn between the two."""
+    columns = [told((name,), table(SMALL, (name,), people(5000))) for name in ("a", "b", "c")]
+    triples = [uneven(c, seed) for seed, c in enumerate(THREES)]
+    small = {answer.clique: answer.counts for answer in small_targets([*triples, *columns])}
+    assert set(small) == {*combinations(SMALL.names, 2), ("a",), ("b",), ("c",)}
+    for answer in columns:
+        (name,) = answer.clique
+        for clique in (c for c in small if len(c) == 2 and name in c):
+            sums = small[clique].sum(axis=1 - clique.index(name))
+            np.testing.assert_allclose(sums, answer.counts / answer.counts.sum(), rtol=1e-6)
+
+
+def test_targets_without_copies_lead_to_the_same_moves():
+    answers = [told(c, table(SMALL, c, people(3000))) for c in (*THREES, ("a",), ("d",))]
+    allowed = np.ones((3, 4), bool)
+    allowed[1, 2] = False
+    for constraints in ((), [Constraint(("a", "b"), allowed)]):
+        found = []
+        for copies in (True, False):
+            agreement = RowAgreement.of(
+                SMALL, as_lines(SMALL, independent(3000)), answers, constraints, copies=copies
+            )
+            for groups in (4, 3000):  # many rows at once, and one by one
+                agreement.descend(np.random.default_rng(1), groups=groups)
+            found.append(agreement)
+        assert found[0].moved == found[1].moved > 1000
+        assert all((found[0].codes[name] == found[1].codes[name]).all() for name in SMALL.names)
+        assert found[1].off.size < found[0].off.size / 2
+
+
+TEN = Domain(tuple(Bins.integers(f"t{i}", 0, 5) for i in range(10)))
+
+
+def classes(rows):
+    """Ten attributes of six values that depend on each other by eight hidden classes."""
+    draw = np.random.default_rng(5)
+    hidden, rates = draw.integers(0, 8, rows), draw.dirichlet(np.full(6, 0.4), (10, 8)).cumsum(axis=2)
+    return {
+        name: (draw.random((rows, 1)) > rates[a][hidden]).sum(axis=1).clip(0, 5)
+        for a, name in enumerate(TEN.names)
+    }
+
+
+def permuted(exact, domain):
+    """Rows with the columns of others and nothing else of them."""
+    return {name: np.random.default_rng(a).permutation(exact[name]) for a, name in enumerate(domain.names)}
+
+
+def as_drawn(monkeypatch, domain, drawn):
+    """A stand-in of which these rows are drawn."""
+    monkeypatch.setattr(agreement_module, "sample_codes", lambda *_: drawn)
+    return replace(StoredRates(SMALL, np.ones(SMALL.shape())), domain=domain)
+
+
+def test_long_tables_meet_large_targets_in_parts_and_columns_and_pairs_last(monkeypatch):
+    """Rounds of a part each bring rows nearer in every order than one stage with all targets and as much work."""
+    rows, exact = 20_000, classes(20_000)
+    answers = [told(c, table(TEN, c, exact)) for order in (1, 3) for c in combinations(TEN.names, order)]
+    monkeypatch.setattr(agreement_module, "MOST_WORK", 200 * rows)
+    monkeypatch.setattr(agreement_module, "ROUND_WORK", 5 * rows)
+    monkeypatch.setattr(agreement_module, "LAST_WORK", 55 * rows)
+    drawn = permuted(exact, TEN)
+    staged = agreeing_rows(as_drawn(monkeypatch, TEN, drawn), answers, rows, np.random.default_rng(0))
+    at_once = RowAgreement.of(TEN, as_lines(TEN, drawn), answers)
+    at_once.descend(np.random.default_rng(0), work=100 * rows)
+    for order in (1, 2, 3):
+        truth = [told(c, table(TEN, c, exact)) for c in combinations(TEN.names, order)]
+        cliques = [answer.clique for answer in truth]
+        assert far(TEN, cliques, staged, truth) < far(TEN, cliques, at_once.codes, truth)
+
+
+def test_parts_grow_when_moves_no_longer_pay_for_the_noise_they_make(monkeypatch):
+    """Rows that are nearly right: small parts that moved all that gains them a little would spoil the others."""
+    rows, exact = 6_000, classes(6_000)
+    answers = [told(c, table(TEN, c, exact)) for c in combinations(TEN.names, 3)]
+    monkeypatch.setattr(agreement_module, "ROUND_WORK", 10 * rows)
+    right = permuted(exact, TEN) | {n: c for n, c in exact.items() if n not in ("t0", "t1")}
+    far_off, near = as_lines(TEN, permuted(exact, TEN)), as_lines(TEN, right)
+    assert meet_in_rounds(TEN, far_off, answers, (), np.random.default_rng(0))[:3] == [8, 8, 8]
+    before = far(TEN, [a.clique for a in answers], right, answers)
+    assert meet_in_rounds(TEN, near, answers, (), np.random.default_rng(0))[-1] < 8
+    after = dict(zip(TEN.names, near, strict=True))
+    assert far(TEN, [a.clique for a in answers], after, answers) < before / 2
+
+
+def test_long_tables_of_few_kinds_of_rows_are_raked(monkeypatch):
+    """Rows of 120 kinds: after raking, what is left is noise of the answers and a few rows of rounding."""
     rows = 20_000
-    answers = [told(c, table(SMALL, c, people(5000))) for c in (*THREES, *combinations(SMALL.names, 1))]
-    standin = StoredRates(SMALL, np.full(SMALL.shape(), 1 / SMALL.size()))
-    assert [len(stage.asked) for stage in stages(answers, rows)] == [8]
+    answers = [uneven(c, seed) for seed, c in enumerate(THREES)]
+    answers += [told((name,), table(SMALL, (name,), people(5000))) for name in SMALL.names]
     monkeypatch.setattr(agreement_module, "MOST_WORK", 15 * rows)
-    monkeypatch.setattr(agreement_module, "LONG_WORK", rows)
-    planned = stages(answers, rows)
-    assert [len(stage.asked) for stage in planned] == [10, 8, 10]
-    staged = agreeing_rows(standin, answers, rows, np.random.default_rng(0))
-    at_once = RowAgreement.of(SMALL, sample_codes(standin, rows, np.random.default_rng(0)), answers)
-    at_once.descend(np.random.default_rng(0), work=sum(stage.work for stage in planned))
-    pairs = [told(c, shares) for c, shares in pair_means((a.clique, a.counts) for a in answers).items()]
-    for asked in (pairs, answers[-4:]):
-        cliques = [answer.clique for answer in asked]
-        assert far(SMALL, cliques, staged, asked) < far(SMALL, cliques, at_once.codes, asked)
+    monkeypatch.setattr(agreement_module, "POLISH_WORK", 15 * rows)
+    monkeypatch.setattr(agreement_module, "LAST_WORK", 5 * rows)
+    standin = StoredRates(SMALL, np.full(SMALL.shape(), 1 / SMALL.size()))
+    drawn = agreeing_rows(standin, answers, rows, np.random.default_rng(0))
+    for cliques in (combinations(SMALL.names, 1), THREES):
+        exact = {c: told(c, table(SMALL, c, people(5000))) for c in cliques}
+        own = [
+            np.abs(a.counts / a.counts.sum() - exact[a.clique].counts / 5000).sum() / 2
+            for a in answers
+            if a.clique in exact
+        ]
+        assert far(SMALL, list(exact), drawn, exact.values()) <= 1.1 * np.mean(own) + 5 / rows
+
+
+def test_raking_makes_no_new_kind_of_row_and_meets_the_last_target_best():
+    start = people(4000, seed=3)
+    answers = [told(c, table(SMALL, c, people(4000))) for c in THREES]
+    raked = raked_rows(SMALL, start, answers, np.random.default_rng(0))
+    assert raked is not None
+    before, after = (table(SMALL, SMALL.names, drawn) for drawn in (start, raked))
+    assert after.sum() == 4000
+    assert not (after[before == 0] > 0).any()
+    assert far(SMALL, THREES, raked, answers) < far(SMALL, THREES, start, answers) / 3
+    assert far(SMALL, THREES[-1:], raked, answers) < 0.01
+
+
+def test_rows_of_many_kinds_are_not_raked():
+    wide = Domain(tuple(Bins.integers(f"w{i}", 0, 99) for i in range(12)))
+    draw = np.random.default_rng(0)
+    drawn = {name: draw.integers(0, 100, 500) for name in wide.names}
+    answer = told(("w0", "w1"), np.ones((100, 100)))
+    assert raked_rows(wide, drawn, [answer], draw) is None
+    few = {name: column[:5].repeat(100) for name, column in drawn.items()}  # keys of 80 bits, five kinds
+    again = raked_rows(wide, few, [answer], draw)
+    assert again is not None
+    kinds = {tuple(row) for row in np.stack(list(few.values()), axis=1).tolist()}
+    assert {tuple(row) for row in np.stack(list(again.values()), axis=1).tolist()} <= kinds
 
 
 def test_rows_that_are_nearly_right_do_not_overshoot_where_many_could_move_at_once():
     """Cells of thousands of rows, off by tens: a group of rows that all left the same cell would make it worse."""
     rows = 60_000
     answers = [told(c, table(SMALL, c, people(rows))) for c in THREES]
-    agreement = RowAgreement.of(SMALL, people(rows, seed=3), answers)
+    agreement = RowAgreement.of(SMALL, as_lines(SMALL, people(rows, seed=3)), answers)
     before = agreement.distance
     agreement.descend(np.random.default_rng(0), groups=8)
     assert agreement.distance < before / 4

@@ -16,9 +16,6 @@ MOST_BLOCK = 16_384
 TRIES = 2
 """Attributes of a row that are tried, those first whose cells have most rows too many."""
 
-LEAST_GAIN = 1e-4
-"""Of a move: sums of losses are known up to rounding."""
-
 ONE, HALF = np.float32(1.0), np.float32(0.5)
 
 
@@ -50,14 +47,15 @@ def _push(off, weight, steepness):
 
 @compiled
 def move_rows(
-    rows, sizes, order, length, together, part, off, weights, steepness, first, owner,
+    rows, sizes, order, length, together, part, least, off, weights, steepness, first, owner,
     members, width, starts, strides, held_at, held,
     empty_members, empty_width, empty_starts, empty_strides, empty_at, empty, allowed,
 ):  # fmt: skip
     """Look once at the rows in `order`, in blocks of `length`; how many values were moved.
 
     Which values are in the way is told by how far the cells were off before the block. So many of its rows as
-    `together` says then choose their moves at once, target by target, before any of them moves.
+    `together` says then choose their moves at once, target by target, before any of them moves. A move of an
+    attribute must gain more than `least` says of it.
     """
     attributes = rows.shape[0]
     block, push = np.empty((attributes, length), np.uint32), np.empty((attributes, length), np.float32)
@@ -85,13 +83,13 @@ def move_rows(
             top[i] = push[0, i]
             for a in range(1, attributes):
                 top[i] = max(top[i], push[a, i])
-        least = np.sort(top[:count])[count - max(int(part * count), 1)]
+        lowest = np.sort(top[:count])[count - max(int(part * count), 1)]
         for near in range(0, count, together):
             far = min(near + together, count)
             for _ in range(TRIES):
                 for i in range(near, far):
                     chosen[i] = -1
-                    if top[i] >= least:
+                    if top[i] >= lowest:
                         chosen[i] = 0
                         for a in range(attributes):
                             if push[a, i] > push[chosen[i], i]:
@@ -105,7 +103,7 @@ def move_rows(
                             some += 1
                     if some:
                         _choose(
-                            a, block, own, some, sizes, off, weights, steepness, owner, gain, at, best,
+                            a, least[a], block, own, some, sizes, off, weights, steepness, owner, gain, at, best,
                             members, width, starts, strides, held_at, held,
                             empty_members, empty_width, empty_starts, empty_strides, empty_at, empty, allowed,
                         )  # fmt: skip
@@ -136,27 +134,31 @@ def _place(t, without, block, count, members, width, strides, at):
 
 @compiled
 def _place_some(t, without, block, own, some, members, width, strides, at):
-    """The same for `some` of its rows, those in `own`."""
+    """The same for `some` of its rows, those in `own`; returns how far a step of that attribute reaches."""
     for j in range(some):
         at[j] = 0
+    reach = 0
     for k in range(width[t]):
         if members[t, k] != without:
             line, step = block[members[t, k]], np.uint32(strides[t, k])
             for j in range(some):
                 at[j] += step * line[own[j]]
+        else:
+            reach = strides[t, k]
+    return np.uint32(reach)
 
 
 @compiled
 def _choose(
-    a, block, own, some, sizes, off, weights, steepness, owner, gain, at, best,
+    a, least, block, own, some, sizes, off, weights, steepness, owner, gain, at, best,
     members, width, starts, strides, held_at, held,
     empty_members, empty_width, empty_starts, empty_strides, empty_at, empty, allowed,
 ):  # fmt: skip
     """For each of some rows the code of attribute a that lowers the losses most, given its others; -1 for none.
 
-    Tables in the list of an attribute have it as their last: its codes stand side by side.
+    Where there are many rows, slopes are worked out for all cells of a table, with the codes of a side by side.
     """
-    size, stays = sizes[a], np.zeros(some, np.float32)
+    size, stays, line = sizes[a], np.zeros(some, np.float32), np.empty(some, np.uint32)
     for j in range(some):
         for v in range(size):
             gain[j, v] = 0.0
@@ -164,35 +166,36 @@ def _choose(
         t = held[h]
         weight, steep, cells = weights[owner[t]], steepness[owner[t]], strides[t, 0] * sizes[members[t, 0]]
         table = off[starts[t] : starts[t] + cells]
-        _place_some(t, a, block, own, some, members, width, strides, at)
+        step = _place_some(t, a, block, own, some, members, width, strides, at)
         for j in range(some):
-            stays[j] += _push(table[at[j] + block[a, own[j]]] - HALF, weight, steep)
+            stays[j] += _push(table[at[j] + step * block[a, own[j]]] - HALF, weight, steep)
         if cells <= some * size:  # the slopes of all cells are fewer than those that the rows ask for
             slopes = np.empty(cells, np.float32)
-            for i in range(cells):
-                slopes[i] = _push(table[i] + HALF, weight, steep)
+            for before in range(0, cells, step * size):
+                for after in range(step):
+                    begin = before + after * size
+                    for v in range(size):
+                        slopes[begin + v] = _push(table[before + v * step + after] + HALF, weight, steep)
             for j in range(some):
-                begin = at[j]
+                line[j] = at[j] if step == 1 else at[j] - at[j] % step + at[j] % step * size
+            for j in range(some):
+                begin = line[j]
                 for v in range(size):
                     gain[j, v] += slopes[begin + v]
         else:
             for j in range(some):
                 begin = at[j]
                 for v in range(size):
-                    gain[j, v] += _push(table[begin + v] + HALF, weight, steep)
+                    gain[j, v] += _push(table[begin + v * step] + HALF, weight, steep)
     for h in range(empty_at[a], empty_at[a + 1]):
         t = empty[h]
-        step = 0
-        for k in range(empty_width[t]):
-            if empty_members[t, k] == a:
-                step = empty_strides[t, k]
-        _place_some(t, a, block, own, some, empty_members, empty_width, empty_strides, at)
+        step = _place_some(t, a, block, own, some, empty_members, empty_width, empty_strides, at)
         for j in range(some):
             for v in range(size):
                 if not allowed[empty_starts[t] + at[j] + step * v]:
                     gain[j, v] = np.inf
     for j in range(some):
-        best[j], lowest = -1, stays[j] - np.float32(LEAST_GAIN)
+        best[j], lowest = -1, stays[j] - least
         for v in range(size):
             if gain[j, v] < lowest and v != block[a, own[j]]:
                 best[j], lowest = v, gain[j, v]
@@ -215,11 +218,8 @@ def _move(a, block, own, best, some, at, off, first, owner, members, width, star
     for h in range(held_at[a], held_at[a + 1]):
         c = owner[held[h]]
         for t in range(first[c], first[c + 1]):
-            table, step = off[starts[t] :], 0
-            for k in range(width[t]):
-                if members[t, k] == a:
-                    step = strides[t, k]
-            _place_some(t, a, block, own, some, members, width, strides, at)
+            table = off[starts[t] :]
+            step = _place_some(t, a, block, own, some, members, width, strides, at)
             for j in range(some):
-                table[at[j] + np.uint32(step * block[a, own[j]])] -= ONE
-                table[at[j] + np.uint32(step * best[j])] += ONE
+                table[at[j] + step * block[a, own[j]]] -= ONE
+                table[at[j] + step * np.uint32(best[j])] += ONE
