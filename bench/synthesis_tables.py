@@ -129,17 +129,19 @@ _MAKERS: dict[str, Callable[[], Sheet]] = {
     "mixed-110": lambda: generated("mixed", rows=100_000, attributes=110, largest=12, seed=15, order=2),
 }
 
+
+def _uneven(kind: str, rows: int, attributes: int, seed: int) -> Sheet:
+    """Attributes of 4 to 21 values."""
+    rng = np.random.default_rng(seed)
+    return _of_sizes(kind, rng, rows, rng.integers(4, 22, attributes).tolist())
+
+
 _LONG: dict[str, Callable[[], Sheet]] = {
     "long-16": lambda: _of_sizes(
         "classes", np.random.default_rng(1601), 10**6, [17 + i % 2 for i in range(16)]
     ),
     "binary-20": lambda: _of_sizes("classes", np.random.default_rng(2001), 10**6, [2] * 20),
-    "long-14": lambda: _of_sizes(
-        "network",
-        np.random.default_rng(1401),
-        10**6,
-        [4, 9, 17, 6, 21, 12, 5, 14, 8, 19, 7, 11, 16, 10],
-    ),
+    "long-14": lambda: _uneven("network", 10**6, 14, 1401),
 }
 LONG = tuple(_LONG)
 """A million rows each: many values, two values, and a sharp, sparse dependence."""
