@@ -10,7 +10,8 @@ import pyarrow.parquet as parquet
 import pytest
 
 from statistical import assert_at_most
-from understudy.curator.curator import Candidate, Curator
+from understudy.curator.candidates import Candidate
+from understudy.curator.curator import Curator
 from understudy.declaration.declaration import Declaration, Protect, SourceSpec, Unit
 from understudy.domain.attribute import Categories, Outside
 from understudy.domain.bins import Bins

@@ -36,7 +36,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import floor
 
-from understudy.curator.calibration import Calibration, PreparedMeasurement
+from understudy.curator.calibration import Calibration
+from understudy.curator.prepared_measurement import PreparedMeasurement
 from understudy.errors import ParameterError, RefusedError
 from understudy.ledger.interface import Ledger
 from understudy.privacy.budget import Budget
