@@ -15,7 +15,7 @@ from understudy.query.marginal import Marginal
 
 if TYPE_CHECKING:
     from understudy.sql import CompiledSql, Estimate
-    from understudy.sql.compiled import Key
+    from understudy.sql.estimate import Key
 
 
 @dataclass(frozen=True, eq=False)

@@ -27,7 +27,7 @@ from understudy.query.cutting import read_cutting
 from understudy.query.expression import parse
 from understudy.query.marginal import Marginal
 from understudy.query.measure_words import begins_with_measure, cells_of_measure
-from understudy.sql.compiled import Estimate
+from understudy.sql.estimate import Estimate
 
 CURRENCIES: dict[str, type[PureDP] | type[ZCDP]] = {PureDP.currency: PureDP, ZCDP.currency: ZCDP}
 
