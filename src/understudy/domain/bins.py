@@ -15,12 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.domain.attribute import Attribute, Mask, Outside, Value, as_asked
-from understudy.domain.instant import seconds_of
+from understudy.domain.edge import Ordered, as_number, shown
 from understudy.errors import DomainError, QueryError
-
-Ordered = Any
-"""An int, a float, a date or a datetime; all edges of one attribute are of one type (checked when it is made)."""
-
 
 MEASURE_BITS = 26
 """Of the largest number of steps of a measure: squares of them fit into two words of so many bits."""
@@ -260,7 +256,7 @@ class Bins(Attribute):
         if not self.discrete:
             short = [f"{edge:g}" for edge in (*self.starts, self.upper)]
             exact = zip(short, (*self.starts, self.upper), strict=True)
-            numbers = [_shown(edge) if float(text) != edge else text for text, edge in exact]
+            numbers = [shown(edge) if float(text) != edge else text for text, edge in exact]
             numbers = numbers if self.in_full else short
             ends = [f"{end})" for end in numbers[1:-1]] + [f"{numbers[-1]}]"]
             return tuple(f"[{start}, {end}" for start, end in zip(numbers[:-1], ends, strict=True))
@@ -391,7 +387,7 @@ class Bins(Attribute):
     def _misses_edge(self, operator: str, constant: Ordered) -> QueryError:
         bin_of = bisect_right(self.starts, constant) - 1
         edges = (self.starts[bin_of], (*self.starts, self.upper)[bin_of + 1])
-        near = [_shown(edge) for edge in edges]
+        near = [shown(edge) for edge in edges]
         strict = "<" if operator in ("<", "<=") else ">="
         # The last edge belongs to the last bin.
         last = {"<": "<=", ">=": ">"}[strict] if bin_of + 1 == self.proper_size else strict
@@ -403,21 +399,7 @@ class Bins(Attribute):
             cut = f"{self.name} {operator} {near[0]} cuts the bin {self.proper_labels[bin_of]}"
             return QueryError(cut, remedy=remedy, suggestions=tries)
         return QueryError(
-            f"{_shown(constant)} is not a bin edge of {self.name}",
+            f"{shown(constant)} is not a bin edge of {self.name}",
             remedy=f"nearest: {near[0]} and {near[1]}: {remedy}",
             suggestions=tries,
         )
-
-
-def _shown(edge: Ordered) -> str:
-    """An edge as people write it: a whole number without decimals, a timestamp in quotes."""
-    if isinstance(edge, dt.datetime):
-        return f"'{edge}'"
-    return f"{edge:.0f}" if isinstance(edge, float) and edge.is_integer() and abs(edge) < 1e15 else str(edge)
-
-
-def as_number(edge: Ordered) -> float:
-    """An edge as a number; a date as days, and a timestamp as seconds, since 1970-01-01 00:00:00."""
-    if isinstance(edge, dt.datetime):
-        return float(seconds_of(edge))
-    return float((edge - dt.date(1970, 1, 1)).days) if isinstance(edge, dt.date) else float(edge)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from understudy.domain.bins import Ordered
 from understudy.domain.domain import Domain
+from understudy.domain.edge import Ordered
 from understudy.domain.instant import seconds_of
 from understudy.domain.instants import Instants
 from understudy.domain.refinement import refined
