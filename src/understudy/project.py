@@ -14,13 +14,14 @@ from understudy.answer.around_question import AroundQuestion
 from understudy.answer.forecast import ColumnForecast
 from understudy.answer.limits import MAX_CELLS, check_cells
 from understudy.answer.reader import Asked, QuestionReader, ReadQuestion
-from understudy.answer.select_question import SelectQuestion
 from understudy.answer.sql_answer import SqlAnswer
+from understudy.answer.statement_question import StatementQuestion
 from understudy.curator.batch import MeasurementOrder
 from understudy.curator.calibration import check_counts
 from understudy.curator.curator import Curator
 from understudy.curator.prepared_question import PreparedQuestion, QuestionPurchase
-from understudy.curator.pricing import QuestionPrice, QuestionPricing
+from understudy.curator.pricing import QuestionPricing
+from understudy.curator.question_price import QuestionPrice
 from understudy.curator.quote import Quote
 from understudy.declaration.declaration import Declaration
 from understudy.declaration.file import copy_place, located, read, record_place
@@ -281,7 +282,7 @@ class Project:
         if price.get("noise") == "bounded":  # said first: no other price would help
             check_counts(question.marginals)
         asked = QuestionPrice(**terms)
-        rounded = isinstance(question, SelectQuestion | AroundQuestion)
+        rounded = isinstance(question, StatementQuestion)
         measured = self._pricing.prepare(question.marginals, asked, rounded=rounded)
         if _has_bounds(question):
             measured = self._pricing.certain(question.marginals, asked, measured, rounded=rounded) or measured

@@ -12,16 +12,16 @@ from math import inf, sqrt
 from typing import Generic, TypeVar
 
 from understudy.answer.answer import Answer
-from understudy.answer.around_question import AroundQuestion
 from understudy.answer.counts import CellCounts, RowBounds, SourceCounts
 from understudy.answer.forecast import ColumnForecast, forecast
 from understudy.answer.reader import ReadQuestion
-from understudy.answer.select_question import SelectQuestion
 from understudy.answer.sql_answer import SqlAnswer
+from understudy.answer.statement_question import StatementQuestion
 from understudy.curator.batch import MeasurementOrder
 from understudy.curator.curator import Curator
 from understudy.curator.prepared_measurement import PreparedMeasurement
-from understudy.curator.pricing import SPARE, QuestionPrice, QuestionPricing, has_delta_for
+from understudy.curator.pricing import SPARE, QuestionPricing, has_delta_for
+from understudy.curator.question_price import QuestionPrice
 from understudy.curator.quote import Quote, failure
 from understudy.errors import InsufficientBudgetError, ParameterError, RequestConflictError
 from understudy.ledger.books import Due
@@ -108,7 +108,7 @@ class PreparedQuestion(Generic[Given]):
         except RequestConflictError:  # then nothing was charged, and nothing was looked at
             if not request:
                 raise
-            rounded = isinstance(self.question, SelectQuestion | AroundQuestion)
+            rounded = isinstance(self.question, StatementQuestion)
             before = self._pricing.repeated(measured, self._asked, request, rounded=rounded)
             if before is measured:
                 raise

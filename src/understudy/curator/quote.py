@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from understudy.curator.prepared_measurement import PreparedMeasurement
-from understudy.curator.pricing import QuestionPrice
+from understudy.curator.question_price import QuestionPrice
 from understudy.ledger.books import Due
 from understudy.mechanism.bounded_noise import BoundedMechanism
 from understudy.mechanism.laplace import LaplaceMechanism
