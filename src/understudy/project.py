@@ -284,7 +284,7 @@ class Project:
         asked = QuestionPrice(**terms)
         rounded = isinstance(question, StatementQuestion)
         measured = self._pricing.prepare(question.marginals, asked, rounded=rounded)
-        if _has_bounds(question):
+        if not isinstance(question, AroundQuestion):  # an answer without bounds gains nothing by certain ones
             measured = self._pricing.certain(question.marginals, asked, measured, rounded=rounded) or measured
         quote = Quote.of(measured, asked, self.ledger.budget)
         return PreparedQuestion(question, quote, self.curator, measured, asked, self._pricing)
@@ -303,11 +303,6 @@ class Project:
             refines=True,
             size=self.text_size,
         )
-
-
-def _has_bounds(question: ReadQuestion[Any]) -> bool:
-    """Whether an answer is told with bounds; if not, noise is the better the smaller it usually is."""
-    return not isinstance(question, AroundQuestion)
 
 
 def open_project(
