@@ -1,7 +1,9 @@
 """The one way to the data: charge, look, keep, release, in this order and in no other.
 
-Everything that a Curator offers goes through `Door._paid`. What is charged is recorded with the version of the
-table that is looked at, so that an answer about one version is never taken for one about another.
+Measurements, choices and looks go through `Door._paid`. Two things keep the same order elsewhere: many
+measurements at once (`curator.batch`), which share transactions, and a sparse vector, whose journal is charged
+when it is opened (`curator.sparse_handle`). What is charged is recorded with the version of the table that is
+looked at, so that an answer about one version is never taken for one about another.
 """
 
 from __future__ import annotations
