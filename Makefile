@@ -47,6 +47,9 @@ $(UV):
 demo: .venv/installed
 	@$(BIN)/understudy demo
 
+# Compiled modules are kept, whatever the environment says: else each of the processes that tests start compiles the
+# package again, and each worker rewrites every assertion.
+test: export PYTHONDONTWRITEBYTECODE :=
 test: .venv/installed-test
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal
 
