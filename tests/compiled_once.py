@@ -1,7 +1,7 @@
 """Machine code that several workers need is compiled by one of them, and read from numba's cache by the others.
 
-In a fresh clone nothing is compiled yet, and the workers of a test run come to the same loops within seconds of each
-other: each would compile all of them, which takes a core some forty seconds. Here a worker that wants a function
+In a fresh clone nothing is compiled yet, and the workers of a test run come to the same loops within seconds of
+each other: each would compile all of them, some forty seconds of a core. Here a worker that wants a function
 waits while another compiles it, and then finds it in the cache. What is compiled, and how, is the same.
 """
 
@@ -18,7 +18,7 @@ import pytest
 
 
 class Turns:
-    """Locks in a folder, one for each function, that processes take in turn; a process that dies lets others in."""
+    """Locks in a folder, one for each function, that processes take in turn; one that dies lets others in."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(exist_ok=True)
@@ -27,7 +27,7 @@ class Turns:
 
     @contextmanager
     def of(self, function: Callable[..., Any]) -> Iterator[None]:
-        """While no other process is here for the same function; what has its turn already does not wait for itself."""
+        """While no other process is here for the same function; whoever has the turn may take it again."""
         code = function.__code__
         name = hashlib.sha256(f"{code.co_filename}:{code.co_firstlineno}".encode()).hexdigest()[:16]
         if name in self._ours:
@@ -45,7 +45,7 @@ class Turns:
 
 @contextmanager
 def compiling_in_turn(folder: Path) -> Iterator[None]:
-    """Whatever numba compiles meanwhile in this process, it compiles while no other process with this folder does."""
+    """What numba compiles meanwhile in this process, no other process with this folder compiles with it."""
     from numba.core.compiler_lock import global_compiler_lock
     from numba.core.dispatcher import Dispatcher
 
