@@ -46,12 +46,15 @@ class Turns:
 @contextmanager
 def compiling_in_turn(folder: Path) -> Iterator[None]:
     """What numba compiles meanwhile in this process, no other process with this folder compiles with it."""
+    from numba.core.caching import NullCache
     from numba.core.compiler_lock import global_compiler_lock
     from numba.core.dispatcher import Dispatcher
 
     turns, compile_here = Turns(folder), Dispatcher.compile
 
     def compile_once(self: Any, signature: Any) -> Any:
+        if isinstance(self._cache, NullCache):  # nobody could read it from there
+            return compile_here(self, signature)
         # Threads first take the lock of their own process, so that none waits with the other one in its hand; and
         # a function's turn comes before the turns of those it calls, in every process.
         with global_compiler_lock, turns.of(self.py_func):
