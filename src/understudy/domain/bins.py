@@ -8,7 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
+from itertools import islice
 from math import floor, inf, isfinite, nextafter
+from operator import lt
 from typing import Any
 
 import numpy as np
@@ -52,19 +54,13 @@ class Bins(Attribute):
         super().__post_init__()
         if not self.starts:
             raise DomainError(f"{self.name}: at least two edges are needed to make a bin")
-        for edge in (*self.starts, self.upper):
-            if type(edge) is not type(self.starts[0]):
-                raise DomainError(f"{self.name}: edges must be all integers, all reals or all dates")
-            if isinstance(edge, float) and not isfinite(edge):
-                raise DomainError(f"{self.name}: edges must be finite numbers, not {edge}")
-            if isinstance(edge, int) and not -(2**63) <= edge < 2**63:
-                raise DomainError(f"{self.name}: integer edges must fit into 64 bits")
-            if isinstance(edge, dt.date) and edge == dt.date.max:
-                raise DomainError(f"{self.name}: dates end at 9999-12-30")
+        if len({*map(type, self.starts), type(self.upper)}) > 1:
+            raise DomainError(f"{self.name}: edges must be all integers, all reals or all dates")
+        self._check_edges_fit()
         if isinstance(self.starts[0], float):  # minus zero is zero
             object.__setattr__(self, "starts", tuple(s + 0.0 for s in self.starts))
             object.__setattr__(self, "upper", self.upper + 0.0)
-        rising = all(a < b for a, b in zip(self.starts, self.starts[1:], strict=False))
+        rising = all(map(lt, self.starts, islice(self.starts, 1, None)))
         # The last bin may be the upper bound alone: of real numbers only where a question cuts there.
         closed = self.upper > self.starts[-1] or (
             self.upper == self.starts[-1] and (self.discrete or len(self.starts) > 1)
@@ -76,6 +72,20 @@ class Bins(Attribute):
         if self.resolution is not None:
             object.__setattr__(self, "resolution", Fraction(self.resolution))
             self._check_measure()
+
+    def _check_edges_fit(self) -> None:
+        """Refuse edges that no engine could compare with values; the edges are of one type here."""
+        if isinstance(self.upper, float):
+            for edge in (*self.starts, self.upper):
+                if not isfinite(edge):
+                    raise DomainError(f"{self.name}: edges must be finite numbers, not {edge}")
+            return
+        highest = max(max(self.starts), self.upper)
+        if isinstance(highest, int):
+            if highest >= 2**63 or min(min(self.starts), self.upper) < -(2**63):
+                raise DomainError(f"{self.name}: integer edges must fit into 64 bits")
+        elif highest == dt.date.max:
+            raise DomainError(f"{self.name}: dates end at 9999-12-30")
 
     def _check_measure(self) -> None:
         """Refuse a resolution by which the values cannot be summed as whole numbers of steps."""
