@@ -2,8 +2,9 @@
 
 Conjunctions on one to three attributes of Adult and of NLTCS, in sessions on a durable ledger in a file: 1,000
 questions, each priced (`price`, a dry run) and then asked. Prices are worked out one at a time: what is left of
-another one's price when a question comes in the midst of it is printed too. Then the session is opened again as another process
-would: once reading every purchase, as without a checkpoint, and once from its checkpoint, in turn, in one run.
+another one's price when a question comes in the midst of it is printed too. Then the session is opened again as
+another process would: once reading every purchase, as without a checkpoint, and once from its checkpoint, in turn,
+in one run.
 BLAS has one thread: several spin while they wait for each other, and the time of all threads is counted.
 
 Bars: a free answer takes 1 ms (median) and 20 ms (99 in 100); no price takes more than 250 ms; and from a
