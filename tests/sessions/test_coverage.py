@@ -346,7 +346,7 @@ def test_ten_thousand_questions_hold_together(name):
 # ---- mutants
 
 
-def a_share_for_each_question(patch):
+def _a_share_for_each_question(patch):
     """β for every question, instead of for all."""
     priced = DirectPurchase.of
     patch.setattr("understudy.sessions.policy.LEAST_SHARE", -1.0)  # its β is soon used up
@@ -394,14 +394,14 @@ def _narrower_answers(patch):
 MORE = pytest.mark.slow("hundreds of sessions")
 
 MUTANTS = [
-    ("direct", a_share_for_each_question, 18),
+    ("direct", _a_share_for_each_question, 18),
     ("ranges announced", _a_share_for_each_member, 40),
     ("ranges announced", _narrower_classes, 120),
     pytest.param("two looks", _weights_after_the_draws, SESSIONS, marks=MORE),
     pytest.param("planned sums", _a_share_for_each_sum, 30, marks=MORE),
     pytest.param("conjunctions announced", _narrower_classes, SESSIONS, marks=MORE),
     pytest.param("direct", _narrower_answers, SESSIONS, marks=MORE),
-    pytest.param("pure epsilon", a_share_for_each_question, 24, marks=MORE),
+    pytest.param("pure epsilon", _a_share_for_each_question, 24, marks=MORE),
     pytest.param("rectangles, rent or buy", _a_share_for_each_member, 80, marks=MORE),
 ]
 

@@ -24,7 +24,6 @@ from sessions.test_coverage import (
     LARGE,
     SESSIONS,
     Kind,
-    a_share_for_each_question,
     anything,
     interviewed,
     rare,
@@ -161,12 +160,23 @@ def test_counts_in_one_look_where_two_cannot_be_paid_hold_together():
     assert_covers(ratios(heard), BETA, mutant=LOOKS.mutant[True])
 
 
+def _noisier_counts(patch):
+    """Counts in one look with normal noise of four times the deviation that their plan says, with its band."""
+    make = DirectPurchase.make
+
+    def noisier(purchase: DirectPurchase, *made: Any) -> Any:
+        price = replace(purchase.price, amount=purchase.price.amount / 16)
+        return make(purchase if purchase.is_certain else replace(purchase, price=price), *made)
+
+    patch.setattr(DirectPurchase, "make", noisier)
+
+
 @MORE
-def test_counts_in_one_look_with_a_share_for_each_are_noticed(monkeypatch):
-    a_share_for_each_question(monkeypatch)
-    heard = visited("mutant, two looks, one paid", LOOKS, SESSIONS, BETA, visit=poorly)
+def test_counts_in_one_look_that_are_noisier_than_planned_are_noticed(monkeypatch):
+    _noisier_counts(monkeypatch)
+    heard = visited("mutant, two looks, one paid", LOOKS, 60, BETA, visit=poorly)
     with pytest.raises(AssertionError, match="failures"):
-        assert_at_most(sum(one.missed for one in heard), SESSIONS, BETA)
+        assert_at_most(sum(one.missed for one in heard), len(heard), BETA)
 
 
 # ---- bounded noise
@@ -224,8 +234,8 @@ def test_bounded_and_normal_noise_hold_together():
 
 
 @MORE
-def test_normal_noise_beside_bounded_noise_with_a_share_for_each_is_noticed(monkeypatch):
-    a_share_for_each_question(monkeypatch)
-    heard = visited("mutant, bounded and normal noise", MIXED, SESSIONS, BETA, visit=by_noise)
+def test_normal_noise_beside_bounded_noise_that_is_noisier_than_planned_is_noticed(monkeypatch):
+    _noisier_counts(monkeypatch)
+    heard = visited("mutant, bounded and normal noise", MIXED, 60, BETA, visit=by_noise)
     with pytest.raises(AssertionError, match="failures"):
-        assert_at_most(sum(one.missed for one in heard), SESSIONS, BETA)
+        assert_at_most(sum(one.missed for one in heard), len(heard), BETA)
