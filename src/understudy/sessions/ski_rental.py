@@ -33,8 +33,10 @@ from understudy.domain.domain import Clique, Domain
 from understudy.privacy.joint import WIDE
 from understudy.privacy.price import Price
 from understudy.query.box import Box, Cells
+from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.rational import Number
+from understudy.sessions.beta_spending import part_of_class
 from understudy.sessions.calibrator import Calibrator, coarse
 from understudy.sessions.families import CellFamily, Kind, Product
 from understudy.sessions.knowledge import Knowledge, Place
@@ -48,8 +50,8 @@ SMALL = 1 << 10
 MOST_RENTS = 1 << 16
 """Candidates whose payments are remembered; the one that was paid for longest ago is forgotten first."""
 
-MEMBERS = 2.0
-"""How many questions a class is expected to answer, for each cell of its attributes."""
+MOST_OF_BETA = 0.75
+"""The most of what is left of β that goes to one class (`beta_spending.part_of_class`)."""
 
 FEW = 3
 """An unordered attribute of at most so many cells counts as a label, which is often asked for beside others."""
@@ -255,16 +257,16 @@ class SkiRental:
     # ---- the choice
 
     def choose(
-        self, box: Box, price: Price, *, left: float, asked: int, ahead: int
+        self, box: Box, price: Price, *, paid: float, left: float, asked: int, ahead: int
     ) -> ProductPurchase | None:
         """The class to buy instead of the counts of a box at `price`; None where none is due.
 
-        `left` is what is left of β, of which the class takes a part. `asked` questions came so far, and about
-        `ahead` are still to come.
+        `paid` is what all counts have cost so far, in ε or ρ, and `left` is what is left of β, of which the class
+        takes a part. `asked` questions came so far, and about `ahead` are still to come.
         """
         payment, runs = self._payment(box, float(price.amount)), self._runs_with(box)
         for candidate in self._classes(box):
-            by, place = candidate
+            by, _ = candidate
             if self._held.get(candidate) == usual_kinds(self._calibrator, by):
                 continue
             members = [(_sides(box, by), payment), *self._rent.get(candidate, [])]
@@ -281,13 +283,24 @@ class SkiRental:
             )
             if not at_once and (worth <= 0 or worth <= self._least(by, kinds)):
                 continue
-            likely = max(MEMBERS * sum(box.domain.shape(by)), 0.0 if place else rate * ahead)
-            part = coarse(left * min(0.5, likely / (ahead + 1)))
             where = Box(box.domain, {name: cells for name, cells in box.sides.items() if name not in by})
-            offer = ProductPurchase.of(self._calibrator, by, where.query, part, kinds)
+            others = paid - sum(each.amount for _, each in members[1:] if each.counts)
+            offer = self._offer(by, where.query, kinds, left, others)
             if offer is not None and self._is_due(offer, worth, at_once=at_once):
                 return offer
         return None
+
+    def _offer(
+        self, by: Clique, where: LinearQuery, kinds: tuple[Kind, ...], left: float, others: float
+    ) -> ProductPurchase | None:
+        """A class with the part of β that its price has beside `others`, at most `MOST_OF_BETA`."""
+        offer = ProductPurchase.of(self._calibrator, by, where, coarse(left * MOST_OF_BETA), kinds)
+        if offer is None:
+            return None
+        share = coarse(left * min(part_of_class(float(offer.price.amount), others), MOST_OF_BETA))
+        return (
+            offer if share == offer.share else ProductPurchase.of(self._calibrator, by, where, share, kinds)
+        )
 
     def _is_asked_for(self, candidate: Class, run: _QuestionRun) -> bool:
         """Whether a class is being asked for.
@@ -397,7 +410,8 @@ class MarginalsSkiRental:
 
     def __init__(self, *, of_cells: bool = False) -> None:
         self.of_cells = of_cells
-        self._rent = 0.0
+        self.rent = 0.0
+        """What was paid so far for questions like these, in ε or ρ."""
         self._seen = 0
         self._order = 0
         self._worth = 0.0
@@ -406,7 +420,7 @@ class MarginalsSkiRental:
     def pay(self, marginal: Marginal, price: Number, *, again: bool = False) -> None:
         """Remember a marginal of all rows that was bought by itself at a price; `again` adds to it."""
         if not marginal.where.factors:
-            self._rent += float(price)
+            self.rent += float(price)
             self._seen += not again
             self._order = max(self._order, len(marginal.by))
 
@@ -421,7 +435,7 @@ class MarginalsSkiRental:
         if marginal.where.factors or self._seen + 1 < SEEN or not can_buy(calibrator, order):
             return 0
         amount = float(price)
-        rent, seen = self._rent + amount, self._seen + 1
+        rent, seen = self.rent + amount, self._seen + 1
         others = self._questions(marginal.domain, order) - seen
         coming = max(min(ahead * seen / max(asked, 1), others), 0) * rent / seen
         self._worth = max(rent, min(coming / FORECAST_GROUP_BYS, rent / EVIDENCE_GROUP_BYS))
