@@ -14,8 +14,8 @@ from understudy.sessions.allowance import Allowance
 from understudy.sessions.beta_spending import OTHERS, part_of_class
 from understudy.sessions.calibrator import rounded
 from understudy.sessions.direct import DirectPurchase
+from understudy.sessions.looks import LookPurchase
 from understudy.sessions.session import session as session_of
-from understudy.sessions.terms import conjunctions
 from understudy.theory.normal_law import ndtri
 
 ABUNDANT = {"epsilon": 1000.0, "delta": 1e-6}
@@ -78,41 +78,46 @@ def test_a_class_of_marginals_gets_the_part_of_beta_that_its_questions_have_of_w
 
 
 def test_a_class_of_ranges_takes_little_of_beta_where_others_will_need_it():
-    """Half of what is left where nothing else was paid for, else as its price is beside the others'."""
+    """Three quarters of what is left where nothing else was paid for, else as its price is beside the others'."""
     session = session_of(curator(**ABUNDANT), alpha=0.02, beta=0.05, queries=1000)
     rental = session._buyer.policy._ski_rental
     where = conjunction().where
     alone = rental._offer(("age",), where, ("ranges",), 0.04, 0.0)
     price = float(alone.price.amount)
     beside = rental._offer(("age",), where, ("ranges",), 0.04, 10 * price)
-    assert 0.014 < alone.share <= 0.02
-    assert 0.7 * 0.04 / (1 + 10 * OTHERS) <= beside.share <= 0.04 / (1 + 10 * OTHERS)
+    assert 0.02 < alone.share <= 0.03
+    assert 0.8 * 0.04 / (1 + 10 * OTHERS) <= beside.share <= 0.04 / (1 + 10 * OTHERS)
     assert price < float(beside.price.amount) < 2 * price
 
 
-def test_after_the_class_of_all_conjunctions_counts_get_even_shares_in_one_look():
-    """Hardly any are bought then, so that the dearest of them, which the allowance reckons with, decides."""
-    found = {}
-    for classes in ((), (conjunctions("age", "sex", "town"),)):
-        session = session_of(curator(**ABUNDANT), alpha=0.02, beta=0.05, queries=1000, classes=classes)
-        policy, known = session._buyer.policy, session._buyer.known.knowledge
-        count = conjunction(sex=np.arange(DOMAIN["sex"].size) == 0)
-        found[bool(classes)] = policy.left, policy.counts(known, count, asked=1)
-    left, usual = found[False]
-    assert usual.share > 4 * left / 1000
-    left, even = found[True]
-    assert isinstance(even, DirectPurchase)
-    assert even.share == pytest.approx(left / 1001, rel=0.01)
-
-
-def test_the_allowance_reckons_with_even_shares_after_the_class_of_all_conjunctions(monkeypatch):
-    """So it is bought earlier than a class after which counts get less than an even share."""
+@pytest.mark.parametrize("others", [0.0, 1e6], ids=["main", "small"])
+def test_the_allowance_reckons_with_even_shares_after_a_main_class(others, monkeypatch):
+    """So a class of most that was asked for is bought earlier than one after which counts get falling shares."""
     seen = []
-    monkeypatch.setattr(Allowance, "permits", lambda self, events, **given: seen.append(given))
+    monkeypatch.setattr(Allowance, "permits", lambda self, events, **given: seen.append(given["least_share"]))
     session = session_of(curator(**ABUNDANT), alpha=0.02, beta=0.05, queries=1000)
-    policy, where = session._buyer.policy, conjunction().where
-    for by, kinds in ((DOMAIN.names, ("ranges", "subsets", "subsets")), (("age",), ("ranges",))):
-        offer = policy._ski_rental._offer(by, where, kinds, policy.left, 0.0)
-        policy._permits([offer], asked=1)
-        assert (seen[-1]["least_share"] == (policy.left - offer.share) / 1001) == (len(by) == 3)
-    assert seen[0]["dearer"] == 1 < seen[1]["dearer"]
+    policy = session._buyer.policy
+    offer = policy._ski_rental._offer(("age",), conjunction().where, ("ranges",), policy.left, others)
+    assert not policy._permits([offer], asked=1)
+    even = (policy.left - offer.share) / 1001
+    assert seen[0] < even
+    assert seen[1:] == ([] if others else [even])
+
+
+@pytest.mark.parametrize("permitted", [False, True])
+def test_after_a_main_class_counts_get_even_shares_in_one_look_until_the_allowance_permits_more(
+    permitted, monkeypatch
+):
+    monkeypatch.setattr(Allowance, "permits", lambda self, events, **given: permitted)
+    session = session_of(curator(**ABUNDANT), alpha=0.02, beta=0.05, queries=1000)
+    policy, known = session._buyer.policy, session._buyer.known.knowledge
+    policy.note(policy._ski_rental._offer(("age",), conjunction().where, ("ranges",), policy.left, 0.0))
+    count = conjunction(
+        age=np.arange(10) < 1,
+        sex=np.arange(DOMAIN["sex"].size) == 0,
+        town=np.arange(DOMAIN["town"].size) == 0,
+    )
+    plan = policy.counts(known, count, asked=1)
+    assert isinstance(plan, LookPurchase if permitted else DirectPurchase)
+    assert (plan.share > 4 * policy.left / 1001) == permitted
+    assert permitted or plan.share == pytest.approx(policy.left / 1001, rel=0.01)
