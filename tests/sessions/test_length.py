@@ -70,7 +70,7 @@ def test_a_class_of_marginals_gets_the_part_of_beta_that_its_questions_have_of_w
     session = session_of(curator(**ABUNDANT), alpha=0.02, beta=0.05, queries=1000)
     policy = session._buyer.policy
     policy._marginals_rental.rent, policy._marginals_rental._seen = 100.0, 50
-    policy._counts_paid = 100.0 * (1 + beside)
+    policy._paid = 100.0 * (1 + beside)
     left = policy.left
     session.ask_marginal(Marginal(DOMAIN, ("age", "town")))
     step = next(step for step in session._buyer.journal.all() if step["kind"] == "marginals")
@@ -121,3 +121,14 @@ def test_after_a_main_class_counts_get_even_shares_in_one_look_until_the_allowan
     assert isinstance(plan, LookPurchase if permitted else DirectPurchase)
     assert (plan.share > 4 * policy.left / 1001) == permitted
     assert permitted or plan.share == pytest.approx(policy.left / 1001, rel=0.01)
+
+
+def test_a_class_gets_the_part_of_beta_of_the_classes_that_it_contains():
+    """What they were paid for it answers as well, so that it is not paid for beside it."""
+    session = session_of(curator(**ABUNDANT), alpha=0.02, beta=0.05, queries=1000)
+    policy, where = session._buyer.policy, conjunction().where
+    rental, by = policy._ski_rental, ("age", "sex")
+    for one, kind in (("age", "ranges"), ("town", "subsets")):
+        rental.bought(rental._offer((one,), where, (kind,), policy.left, 0.0))
+    assert rental._paid_inside((by, ())) == rental._prices[("age",), ()] > 0
+    assert rental._paid_inside((by, (("town", b"x"),))) == 0

@@ -16,8 +16,8 @@ Cost        With 10,000 questions expected the first count costs two thirds of w
             (`least_share`).
 Classes     The price of a class grows with the logarithm of one over its share, as that of counts does. Prices P
             and R of two purchases grow together the least where their shares are as P to R. So a class of price P
-            gets the part P/(P + OTHERS·R) of what is left, where R was paid so far for questions that it does not
-            answer: they are expected to cost OTHERS times as much as that.
+            gets the part P/(P + OTHERS·R) of what is left, where R was paid so far for other classes and for
+            questions that it does not answer: they are expected to cost OTHERS times as much as that.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ RATE = 0.25
 LEAD = 50.0
 """As if so many counts had been bought before the first: it gets the part RATE/LEAD."""
 
-OTHERS = 4.0
-"""Questions that a class does not answer are expected to cost so many times what they have cost so far."""
+OTHERS = 3.0
+"""What a class does not answer is expected to cost so many times what it has cost so far."""
 
 
 def part_of_class(price: float, others: float) -> float:

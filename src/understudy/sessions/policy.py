@@ -30,13 +30,14 @@ from understudy.sessions.completing import CompletingPurchase
 from understudy.sessions.direct import BOUNDED, DirectPurchase, can_plan_sum, running_sums
 from understudy.sessions.families import Kind
 from understudy.sessions.histogram import MOST, HistogramPurchase, RowCountPurchase
+from understudy.sessions.histogram_rent import HistogramRents, due_at
 from understudy.sessions.knowledge import TOUCHING, Knowledge, boxes_of
 from understudy.sessions.looks import FIRST, LookPurchase, dearer, next_look
 from understudy.sessions.marginals_class import MarginalsPurchase, can_buy
 from understudy.sessions.planned_sums import SUM_SHARE
 from understudy.sessions.product_class import ProductPurchase, is_feasible
 from understudy.sessions.purchase import Purchase
-from understudy.sessions.ski_rental import EVIDENCE, MOST_OF_BETA, MarginalsSkiRental, SkiRental, cell_of
+from understudy.sessions.ski_rental import MOST_OF_BETA, MarginalsSkiRental, SkiRental, cell_of
 from understudy.sessions.terms import AllMarginals, Announced, Conjunctions, Terms
 
 HISTOGRAMS = 0.1
@@ -54,15 +55,8 @@ ANNOUNCED = 0.9
 HISTOGRAMS_COST = 0.1
 """Histograms may cost together this part of the price of all expected questions, each bought by itself."""
 
-HISTOGRAM_RENT, HISTOGRAM_COUNTS = 6.0, 25.0
-"""A histogram is bought once questions about its attribute have cost so many times its price, and so many
-counts: its bounds spare some of them, and small counts, which it would spare most of, are cheap by themselves
-(`looks`). A condition on this attribute alone, which it spares altogether, counts that many times, unless the
-attribute has ranges, which are a class. Where such conditions are still expected, what they would cost at the
-present rate counts too, as far as the part `ski_rental.EVIDENCE` of it was paid."""
-
-MAIN = 0.6
-"""A class that gets more than this part of what is left of β is a main class: others were hardly asked for."""
+MAIN = 0.4
+"""A class that gets more than this part of what is left of β is a main class: little else was paid for."""
 
 CELL_COUNTS = 0.5
 """The most of what is left of β that goes to the class of all marginals where counts of single cells lead to it:
@@ -115,11 +109,11 @@ class PurchasePolicy:
         self._orders: set[int] = set()
         self._marginals_rental = MarginalsSkiRental()
         self._cells_rental = MarginalsSkiRental(of_cells=True)
-        self._histogram_rents: dict[tuple[str, bool], float] = {}
-        self._alone_rents: dict[str, float] = {}
+        self._histogram_rents = HistogramRents(calibrator)
         self._has_main_class = False
         self._counts_bought = 0
-        self._counts_paid = 0.0
+        self._paid = 0.0
+        """What counts and classes, which share `left`, have cost so far, in ε or ρ."""
         beta = float(terms.beta)
         # What is left of β for classes and single questions, as a probability.
         self.left = beta * (1 - HISTOGRAMS - CELLS - (0.0 if calibrator.relation.rows_are_public else TOTAL))
@@ -188,6 +182,7 @@ class PurchasePolicy:
 
     @made.register
     def _(self, purchase: ProductPurchase, charged: Cost) -> None:
+        self._paid += float(purchase.price.amount)
         self._ski_rental.bought(purchase)
         if purchase.asked_for:
             self._allowance.asked_for(self._event(purchase), purchase.by, purchase.where)
@@ -196,6 +191,7 @@ class PurchasePolicy:
 
     @made.register
     def _(self, purchase: MarginalsPurchase, charged: Cost) -> None:
+        self._paid += float(purchase.price.amount)
         self._orders.add(purchase.order)
         if not self._is_announced(AllMarginals(purchase.order)):
             self._bought_ahead(purchase)
@@ -221,17 +217,10 @@ class PurchasePolicy:
         marginal, price = purchase.marginal, purchase.price
         if not self._terms.is_direct:
             self._allowance.paid(self._event(purchase))
-        self._counts_paid += float(price.amount)
+        self._paid += float(price.amount)
         if marginal.moment is not None or _is_cut(marginal) or self._terms.is_direct:
             return  # no class of counts of declared cells would have answered it
-        for name in marginal.clique:
-            kind = name, bool(marginal.by)
-            part = float(price.amount) / len(marginal.clique)
-            self._histogram_rents[kind] = self._histogram_rents.get(kind, 0.0) + part
-        if not marginal.by and len(marginal.clique) == 1:
-            (name,) = marginal.clique
-            if not self._calibrator.is_ordered(name):
-                self._alone_rents[name] = self._alone_rents.get(name, 0.0) + float(price.amount)
+        self._histogram_rents.pay(marginal, float(price.amount))
         if marginal.by:
             self._marginals_rental.pay(marginal, price.amount, again=again)
         elif (box := Box.of(marginal.where)) is not None:
@@ -337,7 +326,7 @@ class PurchasePolicy:
             return False
 
     def _is_main(self, purchase: Purchase) -> bool:
-        """Whether a class gets most of what is left of β, since its members have cost more than all else."""
+        """Whether a class gets much of what is left of β, since little was paid beside it."""
         return isinstance(purchase, ProductPurchase) and purchase.share > MAIN * self.left
 
     def _are_shares_even(self, *, asked: int) -> bool:
@@ -363,14 +352,13 @@ class PurchasePolicy:
             plain = bool(marginal.by)
             if self._domain[name].size < 2 or not self._histograms.isdisjoint({(name, False), (name, plain)}):
                 continue
-            rent = self._histogram_rents.get((name, plain), 0.0)
-            alone = 0.0 if plain else self._alone_rents.get(name, 0.0)
-            coming = min(alone / max(asked, 1) * self._terms.ahead(asked), alone / EVIDENCE)
-            worth = max(rent + (HISTOGRAM_RENT - 1) * alone, HISTOGRAM_RENT * coming)
-            if worth < HISTOGRAM_COUNTS * self._single_price:
+            worth = self._histogram_rents.worth(
+                name, plain=plain, asked=asked, ahead=self._terms.ahead(asked)
+            )
+            if worth < due_at(0.0, self._single_price):
                 continue  # whatever it costs: its price, which takes long to find, is not needed
             histogram = self._histogram(name, plain=plain)
-            if worth < HISTOGRAM_RENT * float(histogram.price.amount) + HISTOGRAM_COUNTS * self._single_price:
+            if worth < due_at(float(histogram.price.amount), self._single_price):
                 continue
             cost += float(histogram.price.amount)
             if cost <= HISTOGRAMS_COST * self._single_price * self._terms.queries and self._permits(
@@ -519,7 +507,7 @@ class PurchasePolicy:
             if marginals is not None:
                 return marginals
         product = self._ski_rental.choose(
-            box, direct.price, paid=self._counts_paid, left=self.left, asked=asked, ahead=ahead
+            box, direct.price, paid=self._paid, left=self.left, asked=asked, ahead=ahead
         )
         return product if product is not None and self._permits([product], asked=asked) else direct
 
@@ -538,7 +526,7 @@ class PurchasePolicy:
         if not order:
             return None
         rent = rental.rent + float(price)
-        part = part_of_class(rent, self._counts_paid + float(price) - rent)
+        part = part_of_class(rent, self._paid + float(price) - rent)
         share = rounded(self.left * min(part, CELL_COUNTS if rental.of_cells else MOST_OF_BETA))
         offer = MarginalsPurchase.of(self._calibrator, knowledge, order, share)
         if offer is None or not rental.is_worth(offer.price):

@@ -110,6 +110,7 @@ class SkiRental:
         self._served: dict[tuple[Clique, bool], float] = {}
         self._feasible: dict[tuple[Clique, tuple[Kind, ...]], bool] = {}
         self._held: dict[Class, tuple[Kind, ...]] = {}
+        self._prices: dict[Class, float] = {}
         self._places: set[Place] = set()
         self._like: dict[Clique, tuple[Kind, ...]] = {}
         self._runs: dict[Class, _QuestionRun] = {}
@@ -219,6 +220,7 @@ class SkiRental:
         if (by, place) not in self._held:
             self._like[by] = purchase.kinds
         self._held[by, place] = purchase.kinds
+        self._prices[by, place] = self._prices.get((by, place), 0.0) + float(purchase.price.amount)
         self._places.add(place)
         for _, payment in self._rent.pop((by, place), []):
             payment.counts = False
@@ -261,8 +263,8 @@ class SkiRental:
     ) -> ProductPurchase | None:
         """The class to buy instead of the counts of a box at `price`; None where none is due.
 
-        `paid` is what all counts have cost so far, in ε or ρ, and `left` is what is left of β, of which the class
-        takes a part. `asked` questions came so far, and about `ahead` are still to come.
+        `paid` is what counts and classes have cost so far, in ε or ρ, and `left` is what is left of β, of which
+        the class takes a part. `asked` questions came so far, and about `ahead` are still to come.
         """
         payment, runs = self._payment(box, float(price.amount)), self._runs_with(box)
         for candidate in self._classes(box):
@@ -284,8 +286,8 @@ class SkiRental:
             if not at_once and (worth <= 0 or worth <= self._least(by, kinds)):
                 continue
             where = Box(box.domain, {name: cells for name, cells in box.sides.items() if name not in by})
-            others = paid - sum(each.amount for _, each in members[1:] if each.counts)
-            offer = self._offer(by, where.query, kinds, left, others)
+            own = sum(each.amount for _, each in members[1:] if each.counts) + self._paid_inside(candidate)
+            offer = self._offer(by, where.query, kinds, left, paid - own)
             if offer is not None and self._is_due(offer, worth, at_once=at_once):
                 return offer
         return None
@@ -300,6 +302,13 @@ class SkiRental:
         share = coarse(left * min(part_of_class(float(offer.price.amount), others), MOST_OF_BETA))
         return (
             offer if share == offer.share else ProductPurchase.of(self._calibrator, by, where, share, kinds)
+        )
+
+    def _paid_inside(self, candidate: Class) -> float:
+        """What was paid for classes on some of a class's attributes, of the same rows: it answers what they do."""
+        by, place = candidate
+        return sum(
+            price for (held, of), price in self._prices.items() if of == place and set(held) <= set(by)
         )
 
     def _is_asked_for(self, candidate: Class, run: _QuestionRun) -> bool:
