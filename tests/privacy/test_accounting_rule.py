@@ -242,6 +242,7 @@ def test_rules_never_change():
         2, 1 << 16, 1 << 12, None, None, 1 << 16, 1 << 19, 1 << 25, 768, 1 << 20
     ) == RULE_2  # fmt: skip
     assert replace(RULE_2, number=3, start=1 << 26) == RULE_3
+    assert Joint(Budget.of(1)).rule is RULE_3  # the rule of new ledgers
     for rule in (RULE_2, RULE_3):
         assert all(getattr(verifier, name) == getattr(rule, field) for field, name in NAMES.items())
     assert {number: rule.start for number, rule in RULES.items() if number > 1} == verifier.STARTS

@@ -16,6 +16,7 @@ from understudy.sessions.calibrator import rounded
 from understudy.sessions.direct import DirectPurchase
 from understudy.sessions.looks import LookPurchase
 from understudy.sessions.session import session as session_of
+from understudy.sessions.ski_rental import EVIDENCE_CELLS, EVIDENCE_GROUP_BYS, MarginalsSkiRental
 from understudy.theory.normal_law import ndtri
 
 ABUNDANT = {"epsilon": 1000.0, "delta": 1e-6}
@@ -132,3 +133,17 @@ def test_a_class_gets_the_part_of_beta_of_the_classes_that_it_contains():
         rental.bought(rental._offer((one,), where, (kind,), policy.left, 0.0))
     assert rental._paid_inside((by, ())) == rental._prices[("age",), ()] > 0
     assert rental._paid_inside((by, (("town", b"x"),))) == 0
+
+
+@pytest.mark.parametrize(("of_cells", "evidence"), [(False, EVIDENCE_GROUP_BYS), (True, EVIDENCE_CELLS)])
+def test_counts_of_single_cells_have_to_cost_more_before_they_lead_to_all_marginals(of_cells, evidence):
+    session = session_of(curator(**ABUNDANT), alpha=0.02, beta=0.05, queries=10_000)
+    rental = MarginalsSkiRental(of_cells=of_cells)
+    for _ in range(3):
+        rental.pay(Marginal(DOMAIN, ("age",)), 1)
+        rental.pay(Marginal(DOMAIN, ("age", "town")), 1)
+    assert rental.due(
+        session._buyer.calibrator, Marginal(DOMAIN, ("age", "town")), 0.1, asked=7, ahead=10_000
+    )
+    assert rental._worth <= rental.rent / evidence * 1.1
+    assert EVIDENCE_CELLS > 4 * EVIDENCE_GROUP_BYS

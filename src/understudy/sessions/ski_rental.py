@@ -72,6 +72,9 @@ its price was paid as rent."""
 FORECAST_GROUP_BYS, EVIDENCE_GROUP_BYS = 1.5, 0.06
 """The same for the class of all marginals."""
 
+EVIDENCE_CELLS = 0.25
+"""And the part where counts of single cells lead to it: most of these are followed by other conjunctions."""
+
 Class = tuple[Clique, Place]
 """A class that could be bought: the attributes that it varies, and the key of the box of rows that it is of."""
 
@@ -447,7 +450,8 @@ class MarginalsSkiRental:
         rent, seen = self.rent + amount, self._seen + 1
         others = self._questions(marginal.domain, order) - seen
         coming = max(min(ahead * seen / max(asked, 1), others), 0) * rent / seen
-        self._worth = max(rent, min(coming / FORECAST_GROUP_BYS, rent / EVIDENCE_GROUP_BYS))
+        evidence = EVIDENCE_CELLS if self.of_cells else EVIDENCE_GROUP_BYS
+        self._worth = max(rent, min(coming / FORECAST_GROUP_BYS, rent / evidence))
         if self._worth < 1.1 * self._tried or self._worth < LEAST * amount:
             return 0
         return order
