@@ -6,7 +6,12 @@ column of two values, and once on the released part itself; the area under its c
 mean over seeds with half of its 95% interval. `weight` is what marginals with that column weigh more: 1 is a
 release that knows of no target, and the product's own is that of `--target`.
 
+With `--causes` what is lost on the way is told apart instead: models learn from a sample of the released part,
+from rows of the stand-in alone, from rows that agree with the answers, from rows that were moved to exact answers,
+all of them or those with the target, and from rows of a release at epsilon 1000, which has next to no noise.
+
 Run: python -m bench.model_utility [--table adult] [--target income>50K] [--epsilons 1] [--weights 1 4] [--seeds 5]
+                                   [--causes]
 """
 
 from __future__ import annotations
@@ -34,6 +39,7 @@ from bench.tables import Codes, NotAtHand
 from bench.verdict import Verdict, at_least, ended, not_run, shown, verdict
 from understudy.releases.adaptive.adaptive import adaptive
 from understudy.releases.agreement import agreeing_rows
+from understudy.releases.synthetic import sample_codes
 from understudy.releases.target import TARGET_WEIGHT, weighted_for
 
 TEST = 5
@@ -72,6 +78,32 @@ def released(sheet: Sheet, target: str, epsilon: float, weight: int, seed: int) 
     return agreeing_rows(outcome.standin, every, round(outcome.rows), np.random.default_rng(seed))
 
 
+NO_NOISE = 1000.0
+"""An epsilon whose noise does not matter."""
+
+
+def causes(sheet: Sheet, test: Codes, target: str, epsilon: float, seed: int) -> dict[str, float]:
+    """The area of models that learn from rows of which one thing at a time is exact."""
+    rng = np.random.default_rng(seed)
+    at = rng.integers(0, sheet.rows, sheet.rows)
+    found = {"sample of the rows": area({n: c[at] for n, c in sheet.codes.items()}, test, target)}
+    outcome = adaptive(open_run(sheet, epsilon, seed))
+    noisy, rows = (*outcome.answers, *outcome.also), round(outcome.rows)
+    counts = sheet.counts([answer.clique for answer in noisy])
+    exact = [replace(answer, counts=c.astype(np.float64)) for answer, c in zip(noisy, counts, strict=True)]
+    mixed = [e if target in e.clique else n for n, e in zip(noisy, exact, strict=True)]
+    found["rows of the stand-in"] = area(sample_codes(outcome.standin, rows, rng), test, target)
+    for what, answers in (
+        ("answers", noisy),
+        ("exact answers", exact),
+        ("answers, the target's exact", mixed),
+    ):
+        codes = agreeing_rows(outcome.standin, answers, rows, np.random.default_rng(seed))
+        found[f"rows that agree with {what}"] = area(codes, test, target)
+    found[f"rows at epsilon {NO_NOISE:g}"] = area(released(sheet, target, NO_NOISE, 1, seed), test, target)
+    return found
+
+
 def _told(values: Sequence[float]) -> str:
     if len(values) < 2:
         return f"{values[0]:.4f}"
@@ -88,6 +120,7 @@ def main(arguments: Sequence[str] = ()) -> list[Verdict]:
     parser.add_argument("--epsilons", nargs="+", type=float, default=[1.0])
     parser.add_argument("--weights", nargs="+", type=int, default=[1, TARGET_WEIGHT])
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--causes", action="store_true", help="tell apart what is lost on the way")
     asked = parser.parse_args(arguments)
     try:
         sheet = table(asked.table)
@@ -97,7 +130,11 @@ def main(arguments: Sequence[str] = ()) -> list[Verdict]:
     real = [area(part.codes, test, asked.target) for part, test in parts]
     print(f"{asked.table}, {asked.target}: real rows {_told(real)}", flush=True)
     found: list[Verdict] = []
-    for epsilon in asked.epsilons:
+    for epsilon in asked.epsilons if asked.causes else ():
+        told = [causes(part, test, asked.target, epsilon, seed) for seed, (part, test) in enumerate(parts)]
+        for what in told[0]:
+            print(f"  epsilon {epsilon:g}, {what}: {_told([one[what] for one in told])}", flush=True)
+    for epsilon in () if asked.causes else asked.epsilons:
         means: dict[int, float] = {}
         for weight in asked.weights:
             areas, seconds = [], []
