@@ -79,7 +79,7 @@ def test_where_plain_noise_has_no_cell_as_wrong_as_a_stand_in_all_is_swept():
 
 
 def test_many_pairs_that_are_asked_for_are_swept_before_their_noise_is_small():
-    """40 questions to 3,000 people, at about epsilon 1, 3 and 10: rounds measure one pair of ten, the sweep all."""
+    """40 questions to 3,000 people, at epsilon 1, 3 and 10: rounds measure a tenth of the pairs, a sweep all."""
     survey = Domain(tuple(Bins.integers(f"q{i}", 0, (1, 1, 2, 3, 7)[i % 5]) for i in range(40)))
     options = [(Fraction(7, 10), 0), (Fraction(2, 5), 2)]
     taken = [forecast(p, 3000, survey, 2).choose(options, PLENTY) for p in (0.03, 0.24, 2.18)]
