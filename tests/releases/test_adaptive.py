@@ -371,6 +371,23 @@ def test_an_empty_table_is_released_like_any_other():
     assert all(np.isfinite(a.counts).all() for a in outcome.answers)
 
 
+def test_a_sweep_that_no_round_comes_before_has_all_that_is_left():
+    """Every value is rare, and each attribute is one group: no round can measure anything, or is paid for."""
+    base = {
+        "growth": 1.3,
+        "merge": 1e9,
+        "most": 9,
+        "triples": True,
+        "guard": Fraction(7, 10),
+        "guard_order": 0,
+    }
+    rule = Rule(first=Fraction(1, 10), select=Fraction(5, 100), rounds=3, cells=1000, **base)
+    run = make()
+    outcome = adaptive(run, rule=rule)
+    assert not any("gaps" in debit.request for debit in run.curator.ledger.debits())
+    assert all(np.isfinite(a.counts).all() for a in outcome.answers)
+
+
 @pytest.mark.parametrize("method", ["adaptive", "aim"])
 def test_what_was_measured_beside_the_workload_answers_too(method, tmp_path):
     """A 1-way marginal has the error of its own measurement, not that of a hundred cells of a larger one."""

@@ -61,6 +61,14 @@ def test_the_best_forecast_is_taken():
     assert all(noisy.error(*option) > noisy.without().error for option in OPTIONS)
 
 
+@pytest.mark.parametrize("order", [2, 3])
+@pytest.mark.parametrize("rows", [1, 30])
+def test_nothing_is_swept_where_all_would_be_noise(rows, order):
+    """However far the noise is above every cell: a sweep takes from the rounds, and tells nothing."""
+    for precision in (1e-6, 1e-4, 1e-2):
+        assert forecast(precision, rows, DOMAIN, order).choose(OPTIONS, PLENTY).share == 0
+
+
 def test_what_time_and_memory_do_not_allow_is_not_taken():
     quiet = forecast(3.0)
     triples = numbers_swept(WIDE, list(quiet.workload))

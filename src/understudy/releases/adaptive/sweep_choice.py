@@ -60,6 +60,9 @@ FOLLOWED, WEIGHED, UNMENDED = 0.7, 0.4, 0.7
 """How much of its measurements' noise a stand-in follows; how much a larger marginal that was swept weighs in the
 average with it; the part of a larger marginal's error that a sweep over pairs leaves."""
 
+MOSTLY_NOISE = 0.5
+"""Half the L1 error of a sweep's marginals from which on a sweep would take from the rounds and tell nothing."""
+
 LARGEST_NOISE, WORST_CELL = 5.0, {0: 0.005, 2: 0.015}
 """The largest noise of all cells, in standard deviations; the rate by which the worst cell of a stand-in is
 usually off, in the workload and in pairs."""
@@ -99,11 +102,15 @@ class SweepForecast:
     rows: float
 
     def choose(self, options: Sequence[tuple[Fraction, int]], swept: int) -> SweepChoice:
-        """The best of several shares and orders, or no sweep; none of more than `swept` numbers is considered."""
+        """The best of several shares and orders, or no sweep.
+
+        None is considered that measures more than `swept` numbers, or that would be mostly noise.
+        """
         found = [self.without()]
         for share, order in options:
             cliques = self.swept(order)
-            if cliques and can_sweep(self.domain, cliques, swept):
+            possible = bool(cliques) and can_sweep(self.domain, cliques, swept)
+            if possible and self.sweep_error(share, order) < MOSTLY_NOISE:
                 found.append(SweepChoice(share, order, self.error(share, order)))
         whole = [one for one in found if one.share and one.order == 0 and self.noise_is_quiet(0)]
         some = [one for one in found if one.share and self.noise_is_quiet(2)]
