@@ -6,8 +6,12 @@ Beside the automatic session: each distinct question bought by itself, added up;
 
 A session is held to its bar, and to the cheaper of the other ways and a twentieth.
 
+With `--lengths` it prints instead what sessions cost after 5, 20, … 10,000 questions, for five seeds, beside
+direct answers, all marginals bought first, and projected multiplicative weights (`bench.prefixes`). A run that was
+stopped goes on.
+
 Run: python -m bench.interaction [--workloads W1 W6] [--alphas .05 .02 .01] [--questions 10000] [--seeds 0]
-                                 [--no-baselines]
+                                 [--no-baselines] [--lengths]
 """
 
 from __future__ import annotations
@@ -178,14 +182,32 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--questions", type=int, default=QUESTIONS)
     parser.add_argument("--alphas", nargs="+", type=float, default=list(ALPHAS), choices=ALPHAS)
-    parser.add_argument("--workloads", nargs="+", default=list(WORKLOADS), choices=list(WORKLOADS))
-    parser.add_argument("--seeds", nargs="+", type=int, default=[0], help="of the questions and the noise")
+    parser.add_argument("--workloads", nargs="+", help=f"some of {', '.join(WORKLOADS)}; all unless said")
+    parser.add_argument("--seeds", nargs="+", type=int, help="of the questions and the noise")
     parser.add_argument("--no-baselines", dest="baselines", action="store_false", help="the session alone")
+    parser.add_argument("--lengths", action="store_true", help="costs at every length, for five seeds")
     return parser
 
 
+def _lengths(asked: argparse.Namespace) -> list[Verdict]:
+    """The table of costs at every length: of its own workloads and seeds, unless some are named."""
+    from bench import prefixes  # late: it uses this module
+
+    words = ["--most", str(asked.questions)]
+    words += ["--workloads", *asked.workloads] if asked.workloads else []
+    words += ["--seeds", *map(str, asked.seeds)] if asked.seeds else []
+    alphas = asked.alphas if len(asked.alphas) < len(ALPHAS) else [0.02]
+    return [one for alpha in alphas for one in prefixes.main([*words, "--alpha", str(alpha)])]
+
+
 def main(arguments: Sequence[str] = ()) -> list[Verdict]:
-    asked = _parser().parse_args(arguments)
+    parser = _parser()
+    asked = parser.parse_args(arguments)
+    if asked.lengths:
+        return _lengths(asked)
+    asked.workloads, asked.seeds = asked.workloads or list(WORKLOADS), asked.seeds or [0]
+    if unknown := [name for name in asked.workloads if name not in WORKLOADS]:
+        parser.error(f"no workload {', '.join(unknown)}; there are {', '.join(WORKLOADS)}")
     print(f"{asked.questions:,} questions; direct + cache, with joint accounting, the session")
     found, tables = [], {}
     for name in asked.workloads:
