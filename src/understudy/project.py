@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from decimal import ROUND_DOWN, Context, Decimal
-from functools import cached_property
+from functools import cached_property, partial
 from math import inf, sqrt
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar, Unpack, overload
@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from narwhals.typing import IntoDataFrame
 
     from understudy.noise.samplers import NoiseSource
+    from understudy.sql.collect import Averages
 
     Frame = pd.DataFrame | pl.DataFrame | pa.Table | IntoDataFrame
     """A frame of pandas or polars, an Arrow table, or another that narwhals can read."""
@@ -130,6 +131,7 @@ class PreparedQuestion(Generic[Given]):
     _measurement: PreparedMeasurement = field(repr=False)
     _asked: QuestionPrice = field(repr=False)
     _pricing: QuestionPricing = field(repr=False)
+    _former: Callable[[], PreparedQuestion[Any] | None] = field(repr=False)
 
     def __repr__(self) -> str:
         return f"PreparedQuestion({self.quote!r})"
@@ -168,6 +170,16 @@ class PreparedQuestion(Generic[Given]):
             answers, measured = self._performed(request, analyst)
         except InsufficientBudgetError as error:
             raise _told_in_epsilon(error, self._asked, self._curator.ledger.budget) from None
+        except RequestConflictError as conflict:
+            before = self._former() if request else None
+            if before is None:
+                raise
+            try:
+                return before.run(request=request, analyst=analyst)
+            except (
+                RequestConflictError
+            ):  # it was yet another question: what is refused is the one that was asked
+                raise conflict from None
         return self._answered(answers, measured)
 
     def _answered(self, answers: list[Answer], measured: PreparedMeasurement) -> Given:
@@ -465,6 +477,7 @@ class Project:
             check_counts(question.marginals)
         asked = QuestionPrice(**terms)
         rounded = isinstance(question, SelectQuestion | AroundQuestion)
+        former = partial(self._as_it_was, question, price) if rounded else _nothing
         measured = self._pricing.prepare(question.marginals, asked, rounded=rounded)
         if _has_bounds(question):
             measured = self._pricing.certain(question.marginals, asked, measured, rounded=rounded) or measured
@@ -478,7 +491,17 @@ class Project:
             budget.spent_epsilon(cost) if noise == "bounded" else budget.epsilon_of(cost),
             noise,
         )
-        return PreparedQuestion(question, quote, self.curator, measured, asked, self._pricing)
+        return PreparedQuestion(question, quote, self.curator, measured, asked, self._pricing, former)
+
+    def _as_it_was(self, question: ReadQuestion[Any], price: PriceTerms) -> PreparedQuestion[Any] | None:
+        """A SELECT with averages as a sum and a number of rows, as earlier versions measured them; None without.
+
+        A request that was charged for these is found again, and answered with the same numbers.
+        """
+        before = self._reader_with("sums").select(question.words)
+        if [m.key for m in before.marginals] == [m.key for m in question.marginals]:
+            return None
+        return self._priced(before, **price)
 
     @cached_property
     def _pricing(self) -> QuestionPricing:
@@ -486,14 +509,22 @@ class Project:
 
     @cached_property
     def _reader(self) -> QuestionReader:
+        return self._reader_with("shares")
+
+    def _reader_with(self, averages: Averages) -> QuestionReader:
         private = not self.declaration.relation.rows_are_public
         return QuestionReader.of(
             self.declaration,
             counts_everyone=private,
             measured="shares" if self.ledger.budget.is_pure else "centred",
+            averages=averages,
             refines=True,
             size=self.text_size,
         )
+
+
+def _nothing() -> None:
+    """No other way in which a question was measured before."""
 
 
 def _has_bounds(question: ReadQuestion[Any]) -> bool:

@@ -38,6 +38,7 @@ from understudy.query.text_size import USUAL, TextSize
 if TYPE_CHECKING:
     from understudy.answer.measure_question import MeasureQuestion
     from understudy.sql import SqlCompiler
+    from understudy.sql.collect import Averages
     from understudy.sql.measured import Family
 
 Asked = str | Marginal | LinearQuery
@@ -262,9 +263,11 @@ class QuestionReader:
 
     `tables` are the names that may stand after FROM. `rows_public` says that everybody knows the number of rows,
     and `counts_everyone` that a share needs it counted. `measured` says which moments of measures the source of
-    counts can tell; without, measures are summed by their bins. `refines` says that it can count parts of declared
-    bins, so that a condition may cut them anywhere. `person` is the column that says whose row it is, and how many
-    rows each person may have. `size` is what a text may have: a longer one is refused before any parser sees it.
+    counts can tell; without, measures are summed by their bins. `averages` says what averages of bins are made
+    of: two sums that share each row, where those are measured as one, or a sum and a number of rows. `refines`
+    says that it can count parts of declared bins, so that a condition may cut them anywhere. `person` is the
+    column that says whose row it is, and how many rows each person may have. `size` is what a text may have: a
+    longer one is refused before any parser sees it.
     """
 
     def __init__(
@@ -275,6 +278,7 @@ class QuestionReader:
         rows_public: bool,
         counts_everyone: bool,
         measured: Family | None = None,
+        averages: Averages = "sums",
         refines: bool = False,
         person: tuple[str, int] | None = None,
         size: TextSize = USUAL,
@@ -282,6 +286,7 @@ class QuestionReader:
         self._domain = domain
         self._refines = refines
         self._measured: Family | None = measured
+        self._averages: Averages = averages
         self._person = person
         self._counts_everyone = counts_everyone
         self._tables = tables
@@ -296,6 +301,7 @@ class QuestionReader:
         *,
         counts_everyone: bool,
         measured: Family | None = None,
+        averages: Averages = "sums",
         refines: bool = False,
         size: TextSize = USUAL,
     ) -> QuestionReader:
@@ -310,6 +316,7 @@ class QuestionReader:
             counts_everyone=counts_everyone,
             person=None if unit is None else (unit.column, unit.max_rows),
             measured=measured,
+            averages=averages,
             refines=refines,
             size=size,
         )
@@ -325,6 +332,7 @@ class QuestionReader:
             rows_public=self._rows_public,
             person=self._person,
             measured=self._measured,
+            averages=self._averages,
             size=self._size,
         )
 
@@ -361,6 +369,7 @@ class QuestionReader:
                 tables=self._tables,
                 rows_public=self._rows_public,
                 measured=self._measured,
+                averages=self._averages,
                 person=self._person,
                 size=self._size,
             )

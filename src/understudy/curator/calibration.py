@@ -27,7 +27,7 @@ from understudy.noise.sums import NEARLY_NORMAL, NoiseLaw, weighted_bound
 from understudy.privacy.bounded_noise import MAX_REACH
 from understudy.privacy.budget import Budget
 from understudy.privacy.calibrate import cheapest
-from understudy.privacy.columns import PARTITION, CountColumns, SharedColumns
+from understudy.privacy.columns import PARTITION, CountColumns, SharedColumns, WeightColumns
 from understudy.privacy.cost import UNITS
 from understudy.privacy.event import Event, Selection, Together
 from understudy.privacy.filter import RenyiFilter
@@ -53,8 +53,9 @@ class PreparedMeasurement:
 
     `errors` are half-widths in people, one for each marginal; all cells of a marginal hold together with
     probability 1 - `beta`. `stacks` are the places of marginals that get one noise as one vector, since no row
-    counts in two of them, or that follow from the same counts (`query.disjoint`): all of a stack have the same
-    mechanism, and one event.
+    counts in two of them, or by no more than 1 in all, or that follow from the same counts (`query.disjoint`): all
+    of a stack have the same mechanism, and one event. `rows_at_most` bounds the number of rows where weights are
+    rounded.
     """
 
     marginals: tuple[Marginal, ...]
@@ -62,6 +63,7 @@ class PreparedMeasurement:
     errors: tuple[float, ...]
     beta: Number
     stacks: tuple[tuple[int, ...], ...]
+    rows_at_most: int = 0
 
     @property
     def noises(self) -> tuple[CellNoise | None, ...]:
@@ -69,7 +71,7 @@ class PreparedMeasurement:
         if self.beta == 0:  # bounded noise: what is certain is certain, and normal noise never is
             return (None,) * len(self.marginals)
         return tuple(
-            _cell_noise(marginal, *built, float(probability(self.beta)))
+            _cell_noise(marginal, *built, float(probability(self.beta)), self.rows_at_most)
             for marginal, built in zip(self.marginals, self.mechanisms, strict=True)
         )
 
@@ -84,16 +86,18 @@ class PreparedMeasurement:
         return self.event.events[0] if len(self.event.events) == 1 else self.event
 
 
-def _cell_noise(marginal: Marginal, mechanism: Mechanism, resolution: int, beta: float) -> CellNoise | None:
+def _cell_noise(
+    marginal: Marginal, mechanism: Mechanism, resolution: int, beta: float, rows: int
+) -> CellNoise | None:
     """The noise on a marginal's cells: on the lattice it is within a step of normal or of Laplace noise.
 
     (`sessions.simulation` says why, for Gaussian noise of variances of at least 4; rounded normal noise is within
-    half a step of what was rounded.) The sum of a moment is rounded once, by half a step. Of weights that are
-    rounded row by row nothing is said.
+    half a step of what was rounded.) The sum of a moment is rounded once, by half a step, and weights other than 0
+    and 1 row by row, by half a step in each of at most `rows`.
     """
-    if not marginal.where.is_counting:
-        return None
     rounding = 0.0 if marginal.moment is None else 0.5
+    if not marginal.where.is_counting:
+        rounding = rows / 2
     match mechanism:
         case LaplaceMechanism():
             moved, variance, step = mechanism.l1, mechanism.variance, 1.0
@@ -164,15 +168,20 @@ class Calibration:
     def sensitivity(self, *marginals: Marginal, resolution: int = 1) -> Sensitivity:
         """How far neighbours can move the counts of marginals side by side, in steps of 1/resolution.
 
-        No row may count in two of them: QueryError if one does. Weights other than 0 and 1 stand alone, each on
-        the lattice of its own that its error is told for; so do moments, but those that add up to 1 for every row.
+        No row may count in two of them: QueryError if one does. Weights other than 0 and 1 stand together where
+        they add up to 1 at most in every row; else each stands alone, on the lattice of its own that its error is
+        told for. So do moments, but those that add up to 1 for every row.
         Of one end of a quantile it is how far they move the losses that it is drawn by; of several, the counts
         that all of them follow from.
         """
         if any(marginal.moment is not None for marginal in marginals):
             return self._moment_sensitivity(marginals, resolution)
         if len(marginals) > 1 and not all(marginal.where.is_counting for marginal in marginals):
-            raise QueryError("marginals that share a noise must have weights of 0 and 1")
+            if any(marginal.where.is_counting for marginal in marginals):
+                raise QueryError(
+                    "marginals that share a noise must all have weights of 0 and 1, or none of them"
+                )
+            return self.relation.moves(WeightColumns.of(marginals, resolution=resolution))
         for place, marginal in enumerate(marginals):
             if any(not excludes(other.where, marginal.where) for other in marginals[:place]):
                 raise QueryError("marginals that share a noise must be about different rows")
@@ -443,4 +452,6 @@ class Calibration:
         mechanisms = tuple(built[place] for place in range(len(prices)))
         errors = (self.error(m, *parts, beta) for m, parts in zip(marginals, mechanisms, strict=True))
         failure = Fraction(0) if certain else beta
-        return PreparedMeasurement(tuple(marginals), mechanisms, tuple(errors), failure, placed)
+        weighted = not all(marginal.where.is_counting for marginal in marginals)
+        rows = self._rows_bound() if weighted else 0
+        return PreparedMeasurement(tuple(marginals), mechanisms, tuple(errors), failure, placed, rows)

@@ -25,7 +25,8 @@ class Folded:
     """A tally in each group: what was released, and between what bounds the truth is; its noise, where known.
 
     Of a tally over the cells of an attribute, `through` are the lower and upper ends of the sums of each cell and
-    all before it, where more is known of these than follows from the cells.
+    all before it, where more is known of these than follows from the cells. `most` is the most rows that there can
+    be.
     """
 
     value: Floats
@@ -33,6 +34,7 @@ class Folded:
     high: Floats
     through: tuple[Floats, Floats] | None = None
     noise: TallyNoise | None = None
+    most: float = inf
 
 
 Fold = Callable[[Tally], Folded]
@@ -109,6 +111,10 @@ class Bounds:
         )
 
 
+EXACT = Bounds()
+"""Of values that are what they stand for."""
+
+
 @dataclass(frozen=True)
 class Sum:
     """A sum of `parts`, each a coefficient times a tally. A sum over no rows is 0.
@@ -117,7 +123,7 @@ class Sum:
     """
 
     parts: tuple[tuple[float, Tally], ...]
-    bounds: Bounds = Bounds()
+    bounds: Bounds = EXACT
     rows: Tally | None = None
 
     @property

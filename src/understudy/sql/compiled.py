@@ -33,10 +33,8 @@ from understudy.sql.group import AXIS, Grouping, Part, Tally
 from understudy.sql.measured import MeasuredMean, MeasuredSpread
 from understudy.sql.read import Statement
 from understudy.sql.scalar import FUNCTIONS
+from understudy.sql.shares import OfShares
 from understudy.sql.sorting import Sorted, ranks, surely_sorted
-
-RATIOS = (MeasuredMean, MeasuredSpread)
-"""Aggregates whose intervals rest on the noise of all their sums together."""
 
 Noises = Sequence[CellNoise | None]
 """For each marginal the noise on its cells, where it is known; empty where nothing is."""
@@ -108,9 +106,10 @@ class CompiledSql:
         errors less what comes from bins that a condition cuts, where some are cut. `throughs` give for each
         marginal the bounds of running sums along an attribute, or None, which have to hold as well.
 
-        With `noises`, those of the marginals, averages of measures have bounds of their own where no other number
-        needs the errors of theirs; then all numbers are within their bounds except with the marginals'
-        probabilities together. Raises a `QueryError` where there is not one value and one error for each marginal.
+        With `noises`, those of the marginals, averages and variances have bounds of their own where no other
+        number needs the errors of theirs; then all numbers are within their bounds except with the marginals'
+        probabilities together. Raises a `QueryError` where there is not one value and one error for each
+        marginal.
         """
         arrays, widths = self._shaped(values), self._shaped(errors)
         under = widths if below is None else self._shaped(below)
@@ -316,15 +315,14 @@ class SqlProgram:
 
     @cached_property
     def _ratios_alone(self) -> dict[int, int]:
-        """For each marginal that averages and variances of measures alone are made of, how many there are."""
+        """For each marginal that averages and variances alone are made of, how many of these there are."""
         users: dict[int, list[bool]] = {}
-        different = {
-            one.key if isinstance(one, RATIOS) else name: one for name, one in self.aggregates.items()
-        }
+        different = {one.key if _by_law(one) else name: one for name, one in self.aggregates.items()}
         for aggregate in different.values():
-            used = {place for tally in aggregate.tallies for place, _ in self.parts[tally.key]}
-            for place in used:
-                users.setdefault(place, []).append(isinstance(aggregate, RATIOS))
+            lawful = {tally.key for tally in _by_law(aggregate)}
+            used = {(place, tally.key) for tally in aggregate.tallies for place, _ in self.parts[tally.key]}
+            for place, name in used:
+                users.setdefault(place, []).append(name in lawful)
         return {place: len(ratios) for place, ratios in users.items() if all(ratios)}
 
     def _noise(self, tally: Tally, values: Sequence[Floats], noises: Noises) -> TallyNoise | None:
@@ -367,7 +365,7 @@ class SqlProgram:
         least, largest = (0.0, most) if tally.moment is None else _reach_of(tally.moment, most)
         through = self._through(tally, throughs) if throughs and tally.over else None
         value, low, high = (np.clip(part, least, largest) for part in (value, value - under, value + over))
-        return Folded(value, low, high, through, self._noise(tally, values, noises))
+        return Folded(value, low, high, through, self._noise(tally, values, noises), most)
 
     def _through(self, tally: Tally, throughs: Sequence[Through | None]) -> tuple[Floats, Floats] | None:
         """The ends of the running sums along the tally's attribute, where every part of it has some."""
@@ -445,6 +443,13 @@ class SqlProgram:
                 columns.append(Column(item.name, "key", type_of(kept)))
         self._chosen(leaf)
         return tuple(columns)
+
+
+def _by_law(aggregate: Aggregate) -> tuple[Tally, ...]:
+    """The tallies of an aggregate on whose noise together its interval rests; of others the errors are used."""
+    if isinstance(aggregate, OfShares):
+        return aggregate.shares.tallies
+    return aggregate.tallies if isinstance(aggregate, MeasuredMean | MeasuredSpread) else ()
 
 
 def _reach_of(moment: Moment | QuantileEnd, rows: float) -> tuple[float, float]:
