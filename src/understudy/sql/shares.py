@@ -106,7 +106,10 @@ class SharedCount(OfShares):
 
     def estimate(self, fold: Fold, *, discretised: bool) -> Numbers:
         sums = self.shares.folded(fold)
-        value, low, high = _counted(sums, _joint(sums))
+        joint = _joint(sums)
+        value, low, high = _counted(sums, joint)
+        if joint is not None:  # the number of rows is whole; that of expected rows, of which no law is told, is not
+            low, high = np.ceil(low), np.maximum(np.floor(high), np.ceil(low))
         point = np.clip(np.rint(value), low, high)
         return Numbers((AXIS,), point, low, high, null=np.zeros(low.shape, bool), kind="integer")
 
