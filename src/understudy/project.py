@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from decimal import ROUND_DOWN, Context, Decimal
+from fractions import Fraction
 from functools import cached_property, partial
-from math import inf, sqrt
+from math import ceil, inf, sqrt
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar, Unpack, overload
 
@@ -66,6 +67,9 @@ if TYPE_CHECKING:
 
 Given = TypeVar("Given")
 
+MERGES = 8
+"""How often the error of cells is made smaller until the groups that are made of them keep the error asked for."""
+
 
 class PriceTerms(TypedDict, total=False):
     """What a question may cost, or how far off its answer may be; the keywords of `Project.prepare`."""
@@ -83,7 +87,8 @@ class Quote:
     """What a question would cost, and how far off its answer could be.
 
     cost     what the ledger would charge, in its currency, if the question shared nothing with earlier ones
-    error    the largest half-width, in people, of the counts that would be measured for it
+    error    the largest half-width, in people, of the counts that would be told: of a group of several cells its
+             own, and of a sum or an average that of the sums that would be measured for it
     beta     the probability with which some part of the answer is outside its bounds: 0 with bounded noise
     share    the part of the whole budget that `cost` is, between 0 and 1 (above 1 where it cannot be paid)
     epsilon  the ε that the question alone amounts to, beside the δ of the budget if there is one
@@ -130,6 +135,8 @@ class PreparedQuestion(Generic[Given]):
     _curator: Curator = field(repr=False)
     _measurement: PreparedMeasurement = field(repr=False)
     _asked: QuestionPrice = field(repr=False)
+    _terms: tuple[QuestionPrice, ...] = field(repr=False)
+    """The price as it is kept by the cells of groups, and as it was asked for; equal where groups are cells."""
     _pricing: QuestionPricing = field(repr=False)
     _former: Callable[[], PreparedQuestion[Any] | None] = field(repr=False)
 
@@ -203,8 +210,9 @@ class PreparedQuestion(Generic[Given]):
             if not request:
                 raise
             rounded = isinstance(self.question, SelectQuestion | AroundQuestion)
-            before = self._pricing.repeated(measured, self._asked, request, rounded=rounded)
-            if before is measured:
+            tried = (self._pricing.repeated(measured, one, request, rounded=rounded) for one in self._terms)
+            before = next((found for found in tried if found is not measured), None)
+            if before is None:
                 raise
         return self._curator.perform(before, request=request, analyst=analyst, words=words), before
 
@@ -478,20 +486,47 @@ class Project:
         asked = QuestionPrice(**terms)
         rounded = isinstance(question, SelectQuestion | AroundQuestion)
         former = partial(self._as_it_was, question, price) if rounded else _nothing
-        measured = self._pricing.prepare(question.marginals, asked, rounded=rounded)
-        if _has_bounds(question):
-            measured = self._pricing.certain(question.marginals, asked, measured, rounded=rounded) or measured
+        kept, measured = self._kept(question, asked, rounded=rounded)
         budget = self.ledger.budget
         cost, noise = budget.price(measured.event), _noise_of(measured)
         quote = Quote(
             cost,
-            max(measured.errors, default=0.0),
+            _error_of(question, measured),
             _failure(asked, measured),
             budget.share(cost),
             budget.spent_epsilon(cost) if noise == "bounded" else budget.epsilon_of(cost),
             noise,
         )
-        return PreparedQuestion(question, quote, self.curator, measured, asked, self._pricing, former)
+        each = tuple(dict.fromkeys((kept, asked)))
+        return PreparedQuestion(question, quote, self.curator, measured, asked, each, self._pricing, former)
+
+    def _kept(
+        self, question: ReadQuestion[Any], asked: QuestionPrice, *, rounded: bool
+    ) -> tuple[QuestionPrice, PreparedMeasurement]:
+        """The measurement of a question, and the price of which its cells make that of its groups.
+
+        Where an error is asked for and groups are made of several cells, these keep a smaller one.
+        """
+        kept, measured = asked, self._measured(question, asked, rounded=rounded)
+        if asked.error is None:
+            return kept, measured
+        for _ in range(MERGES):
+            told = _error_of(question, measured) / float(exact(asked.error))
+            if told <= 1:
+                break
+            smaller = exact(kept.error or asked.error) * Fraction(1000, ceil(1000 * told) + 1)
+            kept = replace(kept, error=smaller)
+            measured = self._measured(question, kept, rounded=rounded)
+        return kept, measured
+
+    def _measured(
+        self, question: ReadQuestion[Any], asked: QuestionPrice, *, rounded: bool
+    ) -> PreparedMeasurement:
+        """The marginals of a question with the noise that is best at a price, or for an error of every cell."""
+        measured = self._pricing.prepare(question.marginals, asked, rounded=rounded)
+        if not _has_bounds(question):
+            return measured
+        return self._pricing.certain(question.marginals, asked, measured, rounded=rounded) or measured
 
     def _as_it_was(self, question: ReadQuestion[Any], price: PriceTerms) -> PreparedQuestion[Any] | None:
         """A SELECT with averages as a sum and a number of rows, as earlier versions measured them; None without.
@@ -521,6 +556,13 @@ class Project:
             refines=True,
             size=self.text_size,
         )
+
+
+def _error_of(question: ReadQuestion[Any], measured: PreparedMeasurement) -> float:
+    """How far a number of people in the answer can be off: more than a cell, where groups are made of several."""
+    if isinstance(question, SelectQuestion):
+        return question.error(measured.errors, measured.noises)
+    return max(measured.errors, default=0.0)
 
 
 def _nothing() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ import numpy as np
 from understudy.answer.answer import on_population
 from understudy.answer.counts import Floats, SourceCounts
 from understudy.answer.sql_answer import SqlAnswer
+from understudy.query.cell_noise import CellNoise
 from understudy.query.column import Column
 from understudy.query.marginal import Marginal
 
@@ -40,6 +42,13 @@ class SelectQuestion:
     @property
     def columns(self) -> tuple[Column, ...]:
         return self.compiled.columns
+
+    def error(self, errors: Sequence[float], noises: Sequence[CellNoise | None] = ()) -> float:
+        """How far a number of people in the answer can be off, from the errors of the marginals' cells.
+
+        A group of several declared cells is off by more than each of them (`CompiledSql.error`).
+        """
+        return self.compiled.error(errors, noises)
 
     def _evaluated(
         self, counts: SourceCounts, centres: list[Floats], widths: list[Floats]

@@ -338,6 +338,16 @@ class Session:
         others = [marginal for place, marginal in enumerate(marginals) if place not in ranges]
         return self._buyer.funds(payer).quote([*ranges.values(), *self._needed(others, payer)])
 
+    def error(self, question: Asked) -> float:
+        """How far a number of people in the answer to a question can be off, if the session's promise is kept.
+
+        That is `width`, and for a group of a SELECT statement that is made of several declared cells, so many
+        times `width`. Reads no data, and costs nothing. Raises a `QueryError` where it is not understood.
+        """
+        asked = self._reader.read(question)
+        told = [float(self.width)] * len(asked.marginals)
+        return asked.error(told) if isinstance(asked, SelectQuestion) else float(self.width)
+
     def dry_run(self, questions: Sequence[Asked], analyst: str | None = None) -> list[Cost]:
         """The `price` of each of several questions, each as if it were the next one. Asks and spends nothing."""
         return [self.price(question, analyst) for question in questions]

@@ -18,6 +18,7 @@ from understudy.domain.bins import Bins
 from understudy.query.cell_noise import TallyNoise
 from understudy.sql.grid import TEMPORAL, Floats, Numbers, ends
 from understudy.sql.group import AXIS, Tally
+from understudy.sql.ratio_intervals import JointNoise
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,11 @@ def _numbers(
 
 @dataclass(frozen=True)
 class Count:
-    """The number of rows with a weight of 1."""
+    """The number of rows with a weight of 1.
+
+    Where a group is made of several cells, it is off by the sum of their noises, of which the law is known: that
+    reaches less far than each of them at its farthest does, added up.
+    """
 
     rows: Tally
 
@@ -63,7 +68,22 @@ class Count:
 
     def estimate(self, fold: Fold, *, discretised: bool) -> Numbers:
         rows = fold(self.rows)
-        return _numbers(rows.value, rows.low, rows.high, kind="integer")
+        joint = JointNoise.of([rows.noise])
+        if joint is None:
+            return _numbers(rows.value, rows.low, rows.high, kind="integer")
+        released, off = joint.released([1.0]), joint.reach([1.0], joint.beta)
+        low, high = (
+            np.clip(end, 0.0, rows.most) for end in (np.ceil(released - off), np.floor(released + off))
+        )
+        return _numbers(np.clip(rows.value, low, high), low, high, kind="integer")
+
+    def half_width(self, fold: Fold) -> Floats:
+        """How far the number of rows can be off in each group, in people."""
+        rows = fold(self.rows)
+        joint = JointNoise.of([rows.noise])
+        if joint is None:
+            return (rows.high - rows.low) / 2
+        return np.floor(joint.reach([1.0], joint.beta))  # what is told and what is true are both whole
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from understudy.query.column import Column, ColumnType, type_of
 from understudy.query.marginal import Marginal
 from understudy.query.moment import Moment
 from understudy.query.quantile_end import QuantileEnd
-from understudy.sql.aggregate import Folded, Quantile
+from understudy.sql.aggregate import Count, Folded, Quantile
 from understudy.sql.collect import Aggregate
 from understudy.sql.constants import as_date, as_instant
 from understudy.sql.evaluate import Evaluator, Leaf, Node
@@ -33,7 +33,7 @@ from understudy.sql.group import AXIS, Grouping, Part, Tally
 from understudy.sql.measured import MeasuredMean, MeasuredSpread
 from understudy.sql.read import Statement
 from understudy.sql.scalar import FUNCTIONS
-from understudy.sql.shares import OfShares
+from understudy.sql.shares import OfShares, SharedCount
 from understudy.sql.sorting import Sorted, ranks, surely_sorted
 
 Noises = Sequence[CellNoise | None]
@@ -161,6 +161,14 @@ class CompiledSql:
         """
         arrays, widths, wide = self._shaped(values), self._shaped(errors), self._shaped(expected_errors)
         return self.program.reach(arrays, widths, wide, inf if rows is None else float(rows), noises)
+
+    def error(self, errors: Sequence[float], noises: Noises = ()) -> float:
+        """How far a number of people that the statement tells can be off: the largest half-width, in people.
+
+        `errors` are those of the cells of each marginal. A group that is made of several cells is off by what they
+        are off together. Of marginals that no number of people is made of it is the error of their cells.
+        """
+        return self.program.error(self._shaped(errors), noises)
 
     def _shaped(self, cells: Sequence[ArrayLike]) -> list[Floats]:
         if len(cells) != len(self.marginals):
@@ -317,13 +325,44 @@ class SqlProgram:
     def _ratios_alone(self) -> dict[int, int]:
         """For each marginal that averages and variances alone are made of, how many of these there are."""
         users: dict[int, list[bool]] = {}
-        different = {one.key if _by_law(one) else name: one for name, one in self.aggregates.items()}
+        different = {one.key if self._by_law(one) else name: one for name, one in self.aggregates.items()}
         for aggregate in different.values():
-            lawful = {tally.key for tally in _by_law(aggregate)}
+            lawful = {tally.key for tally in self._by_law(aggregate)}
             used = {(place, tally.key) for tally in aggregate.tallies for place, _ in self.parts[tally.key]}
             for place, name in used:
                 users.setdefault(place, []).append(name in lawful)
         return {place: len(ratios) for place, ratios in users.items() if all(ratios)}
+
+    def _by_law(self, aggregate: Aggregate) -> tuple[Tally, ...]:
+        """The tallies of an aggregate on whose noise together its interval rests; else errors are used."""
+        if isinstance(aggregate, OfShares):
+            return aggregate.shares.tallies
+        if isinstance(aggregate, Count):
+            return aggregate.tallies if self._merges(aggregate.rows) else ()
+        return aggregate.tallies if isinstance(aggregate, MeasuredMean | MeasuredSpread) else ()
+
+    def _merges(self, tally: Tally) -> bool:
+        """Whether some group is made of several cells in which a row can have a weight."""
+        for _, part in self.parts[tally.key]:
+            possible = np.broadcast_to(part.possible > 0, part.marginal.shape).ravel()
+            if np.bincount(part.groups, weights=possible).max(initial=0) > 1:
+                return True
+        return False
+
+    def error(self, errors: Sequence[Floats], noises: Noises) -> float:
+        """What `CompiledSql.error` returns."""
+        nothing = [np.zeros(cells.shape) for cells in errors]
+
+        def fold(tally: Tally) -> Folded:
+            parts = [part for _, part in self.parts[tally.key]]
+            off = self.grouping.fold(tally, parts, [errors[place] for place, _ in self.parts[tally.key]])
+            return Folded(np.zeros(off.shape), -off, off, noise=self._noise(tally, nothing, noises))
+
+        counts = [one for one in self.aggregates.values() if isinstance(one, Count | SharedCount)]
+        found = [float(one.half_width(fold)[self.listed].max(initial=0.0)) for one in counts]
+        told = {place for one in counts for tally in one.tallies for place, _ in self.parts[tally.key]}
+        found += [float(cells.max(initial=0.0)) for i, cells in enumerate(errors) if i not in told]
+        return max(found, default=0.0)
 
     def _noise(self, tally: Tally, values: Sequence[Floats], noises: Noises) -> TallyNoise | None:
         """The noise on a tally in each group, where that on all its marginals is known."""
@@ -443,13 +482,6 @@ class SqlProgram:
                 columns.append(Column(item.name, "key", type_of(kept)))
         self._chosen(leaf)
         return tuple(columns)
-
-
-def _by_law(aggregate: Aggregate) -> tuple[Tally, ...]:
-    """The tallies of an aggregate on whose noise together its interval rests; of others the errors are used."""
-    if isinstance(aggregate, OfShares):
-        return aggregate.shares.tallies
-    return aggregate.tallies if isinstance(aggregate, MeasuredMean | MeasuredSpread) else ()
 
 
 def _reach_of(moment: Moment | QuantileEnd, rows: float) -> tuple[float, float]:

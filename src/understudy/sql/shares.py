@@ -104,11 +104,19 @@ class OfShares:
 class SharedCount(OfShares):
     """The number of rows, from the shares of an average that is bought anyway."""
 
+    def half_width(self, fold: Fold) -> Floats:
+        """How far the number of rows can be off in each group, in people."""
+        sums = self.shares.folded(fold)
+        low, high = _ends(sums, ROWS, _joint(sums))
+        return (high - low) / 2
+
     def estimate(self, fold: Fold, *, discretised: bool) -> Numbers:
         sums = self.shares.folded(fold)
         joint = _joint(sums)
         value, low, high = _counted(sums, joint)
-        if joint is not None:  # the number of rows is whole; that of expected rows, of which no law is told, is not
+        if (
+            joint is not None
+        ):  # the number of rows is whole; expected rows, of which no law is told, need not be
             low, high = np.ceil(low), np.maximum(np.floor(high), np.ceil(low))
         point = np.clip(np.rint(value), low, high)
         return Numbers((AXIS,), point, low, high, null=np.zeros(low.shape, bool), kind="integer")
