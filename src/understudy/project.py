@@ -12,7 +12,7 @@ from math import ceil, inf, sqrt
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar, Unpack, overload
 
-from understudy.answer.answer import Answer
+from understudy.answer.answer import Answer, noise_together
 from understudy.answer.around_question import AroundQuestion
 from understudy.answer.counts import CellCounts, RowBounds, SourceCounts
 from understudy.answer.forecast import ColumnForecast, forecast
@@ -20,7 +20,7 @@ from understudy.answer.limits import MAX_CELLS, check_cells
 from understudy.answer.reader import Asked, QuestionReader, ReadQuestion
 from understudy.answer.select_question import SelectQuestion
 from understudy.answer.sql_answer import SqlAnswer
-from understudy.curator.calibration import PreparedMeasurement, check_counts
+from understudy.curator.calibration import PreparedMeasurement, check_counts, noise_name
 from understudy.curator.curator import Curator, MeasurementOrder
 from understudy.curator.pricing import SPARE, QuestionPrice, QuestionPricing, has_delta_for
 from understudy.declaration.declaration import Declaration
@@ -33,10 +33,6 @@ from understudy.ledger.declared import open_ledger
 from understudy.ledger.interface import SEPARATOR, Ledger
 from understudy.ledger.memory import MemoryLedger
 from understudy.ledger.view import spent_of
-from understudy.mechanism.bounded_noise import BoundedMechanism
-from understudy.mechanism.laplace import LaplaceMechanism
-from understudy.mechanism.quantile import QuantileMechanism
-from understudy.mechanism.quantile_hierarchy import QuantileHierarchy
 from understudy.pages import notebook
 from understudy.privacy.budget import Budget
 from understudy.privacy.compose import zcdp_epsilon
@@ -581,14 +577,7 @@ def _failure(asked: QuestionPrice, measured: PreparedMeasurement) -> float:
 
 def _noise_of(measured: PreparedMeasurement) -> str:
     """What is added to the counts; or that nothing is, where ends of quantiles alone are drawn."""
-    mechanisms = [
-        one.rounds[0] if isinstance(one, QuantileHierarchy) else one for one, _ in measured.mechanisms
-    ]
-    if mechanisms and all(isinstance(mechanism, QuantileMechanism) for mechanism in mechanisms):
-        return "exponential"
-    if any(isinstance(mechanism, BoundedMechanism) for mechanism in mechanisms):
-        return "bounded"
-    return "laplace" if any(isinstance(m, LaplaceMechanism) for m in mechanisms) else "gaussian"
+    return noise_together(noise_name(mechanism) for mechanism, _ in measured.mechanisms) or "gaussian"
 
 
 def _check_request(request: str | None) -> None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.answer.answer import Answer, weakest
+from understudy.answer.answer import Answer, noise_together, weakest
 from understudy.answer.around_question import AroundQuestion
 from understudy.answer.counts import CellCounts, Floats, RowBounds, SourceCounts
 from understudy.answer.cut_bins import CutBins
@@ -136,7 +136,8 @@ class ShareQuestion:
         rows = RowBounds.measured(counts.cells[1]) if self.counts_everyone else counts.rows
         source = weakest(cells.answer.source for cells in counts.cells)
         told = share(counts.cells[0].knowing(self.marginal.excluded), rows)
-        return replace(told, cost=counts.cost, beta=counts.beta, source=source, unit=SHARE)
+        noise = noise_together(cells.answer.noise for cells in counts.cells)
+        return replace(told, cost=counts.cost, beta=counts.beta, source=source, unit=SHARE, noise=noise)
 
 
 @dataclass(frozen=True)
@@ -162,7 +163,8 @@ class RateQuestion:
         source = weakest(cells.answer.source for cells in counts.cells)
         told = rate(*counts.cells)
         unit = f"{RATE} {', '.join(self.marginal.by)}"
-        return replace(told, cost=counts.cost, beta=counts.beta, source=source, unit=unit)
+        noise = noise_together(cells.answer.noise for cells in counts.cells)
+        return replace(told, cost=counts.cost, beta=counts.beta, source=source, unit=unit, noise=noise)
 
 
 AnyQuestion: TypeAlias = (

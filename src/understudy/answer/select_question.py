@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from understudy.answer.answer import on_population
+from understudy.answer.answer import noise_together, on_population
 from understudy.answer.counts import Floats, SourceCounts
 from understudy.answer.sql_answer import SqlAnswer
 from understudy.query.cell_noise import CellNoise
@@ -106,4 +106,5 @@ class SelectQuestion:
             population_beta=beta,
             population_theorem=theorem,
             order=None if sorts is None else "certified" if sorts else "uncertified",
+            noise=noise_together(answer.noise for answer in answers),
         )

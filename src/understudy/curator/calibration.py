@@ -47,6 +47,16 @@ Mechanism = Additive | QuantileMechanism | QuantileHierarchy
 """What a marginal, or a stack of them, is released by."""
 
 
+def noise_name(mechanism: Mechanism) -> str:
+    """What a mechanism adds to sums, by its name; `exponential` where quantiles are drawn by ranks."""
+    if isinstance(mechanism, QuantileMechanism):
+        return "exponential"
+    drawn = mechanism.rounds[0] if isinstance(mechanism, QuantileHierarchy) else mechanism
+    if isinstance(drawn, BoundedMechanism):
+        return "bounded"
+    return "laplace" if isinstance(drawn, LaplaceMechanism) else "gaussian"
+
+
 @dataclass(frozen=True, eq=False)
 class PreparedMeasurement:
     """Marginals, and for each the mechanism that will measure it and its lattice resolution; made without data.

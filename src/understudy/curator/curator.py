@@ -21,7 +21,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.answer.answer import Answer
-from understudy.curator.calibration import Calibration, Mechanism, PreparedMeasurement, flat_events
+from understudy.curator.calibration import (
+    Calibration,
+    Mechanism,
+    PreparedMeasurement,
+    flat_events,
+    noise_name,
+)
 from understudy.curator.charge_terms import ChargeTerms
 from understudy.curator.question_text import changed_since, respelt, spelt
 from understudy.curator.row_sums import RowSumReader
@@ -518,8 +524,8 @@ class Curator:
         prepared, events = bought.measured
         costs = self._shares(paid.debit.cost, prepared.stacks, events)
         return [
-            self._answer(marginal, np.array(steps, np.int64), cost, resolution, error, prepared.beta)
-            for marginal, steps, cost, (_, resolution), error in zip(
+            self._answer(marginal, np.array(steps, np.int64), cost, built, error, prepared.beta)
+            for marginal, steps, cost, built, error in zip(
                 prepared.marginals, paid.released, costs, prepared.mechanisms, prepared.errors, strict=True
             )
         ]
@@ -575,11 +581,13 @@ class Curator:
         marginal: Marginal,
         steps: NDArray[np.int64],
         cost: Cost,
-        resolution: int,
+        built: tuple[Mechanism, int],
         error: float,
         beta: Number,
     ) -> Answer:
+        mechanism, resolution = built
         noisy = steps.reshape(marginal.shape) / resolution
+        public = self.calibration.is_public(marginal)
         return Answer(
             query=marginal,
             value=self._possible(noisy, marginal.moment),
@@ -587,7 +595,8 @@ class Curator:
             noisy=noisy,
             cost=cost,
             beta=float(exact(beta)),
-            source="public" if self.calibration.is_public(marginal) else "measured",
+            source="public" if public else "measured",
+            noise=None if public else noise_name(mechanism),
         )
 
     def _possible(
