@@ -124,9 +124,8 @@ def _mbi_dataset(job: Job) -> Any:
     import mbi
     import pandas as pd
 
-    mbi.Domain.attrs = property(
-        lambda domain: domain.attributes
-    )  # what its mechanisms call it, and 2.0 does not
+    if not hasattr(mbi.Domain, "attrs"):  # what its mechanisms call it, and 2.0 does not
+        mbi.Domain.attrs = property(lambda domain: domain.attributes)
     frame = pd.read_csv(job.table)
     return mbi.Dataset(
         {name: frame[name].to_numpy() for name in job.sizes}, mbi.Domain.fromdict(dict(job.sizes))
@@ -177,8 +176,14 @@ def _dpsynth(name: str) -> Callable[[Job], Fit]:
     return prepare
 
 
-def _mbi_mst(job: Job) -> Fit:
+def _mbi_checkout() -> None:
+    """Its mechanisms with the library they were written for: the one on the index lacks arguments of AIM's."""
     _checkout("mechanisms")
+    _checkout("src")
+
+
+def _mbi_mst(job: Job) -> Fit:
+    _mbi_checkout()
     from mst import MST  # type: ignore[import-not-found]
 
     data = _mbi_dataset(job)
@@ -186,7 +191,7 @@ def _mbi_mst(job: Job) -> Fit:
 
 
 def _mbi_aim(job: Job) -> Fit:
-    _checkout("mechanisms")
+    _mbi_checkout()
     from aim import AIM  # type: ignore[import-not-found]
 
     data, workload = _mbi_dataset(job), [(clique, 1.0) for clique in _workload(job)]
