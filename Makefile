@@ -5,6 +5,8 @@ BIN := .venv/bin
 export UV_COMPILE_BYTECODE := 1
 export UV_PROJECT_ENVIRONMENT := .venv
 WORKERS ?= 2
+# Some tests wait for servers, browsers and other processes: one worker more than cores has something to do meanwhile.
+TEST_WORKERS ?= $(shell expr $(WORKERS) + 1)
 # Counts of one state of the code are no evidence about another: a file for each.
 AUDIT_RECORD ?= audit-$(shell $(BIN)/python -c 'from understudy_audit.record import code_digest; print(code_digest())' 2>/dev/null || echo local).jsonl
 
@@ -47,8 +49,11 @@ $(UV):
 demo: .venv/installed
 	@$(BIN)/understudy demo
 
+# Compiled modules are kept, whatever the environment says: else each of the processes that tests start compiles the
+# package again, and each worker rewrites every assertion.
+test: export PYTHONDONTWRITEBYTECODE :=
 test: .venv/installed-test
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal
+	$(BIN)/pytest -n $(TEST_WORKERS) --dist worksteal
 
 lint: .venv/installed-test .venv/installed-docs
 	$(BIN)/ruff check .

@@ -1,10 +1,11 @@
-"""How far one has to walk in this house: traces of four walks, its size by room, and what stands about unused.
+"""How far one has to walk in this house: traces of some walks, its size by room, and what stands about unused.
 
 Beside each figure stands that of version 0.1 and what is aimed at. The figures are a compass and no judgement: the
 status is 0 whatever they are.
 
 Run: python -m bench house
      python -m bench.house --tree 'CLI `ask`, cold' --deep 6
+     python -m bench.house --layers 'CLI `ask`, cold'
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
 import understudy
+from bench.layers import layers
 from bench.verdict import Verdict
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -53,30 +55,66 @@ class Walk(NamedTuple):
 
 
 class Past(NamedTuple):
-    """The figures of version 0.1, and the most functions and files that are aimed at."""
+    """The figures of version 0.1, where it was traced, and the most functions and files that are aimed at."""
 
-    walk: Walk
+    walk: Walk | None
     aim: tuple[int, int] | None
 
 
 PAST = {
     "CLI `ask`, cold": Past(Walk(367, 48, 20), (150, 25)),
+    "second question": Past(None, None),
     "session, first question": Past(Walk(415, 55, 30), (220, 30)),
     "adaptive release": Past(Walk(569, 95, 28), None),
     "holdout score": Past(Walk(17, 5, 6), None),
 }
+DOOR = {
+    "Curator.perform": "goes through the door",
+    "Curator._buy": "goes through the door",
+    "Curator._checked": "examines noise and price",
+    "DurableLedger.charge": "charges the ledger",
+    "DurableLedger.settle": "keeps the answer",
+    "Truth.sums_of": "looks at the table",
+    "ConcentratedNoise.release": "draws noise",
+    "LaplaceMechanism.release": "draws noise",
+    "measured_answers": "makes the answer",
+}
+"""What every walk to the data has in common."""
 PHASES = {
     "CLI `ask`, cold": {
+        "read": "reads the declaration",
         "open_project": "opens the project",
-        "Project.prepare": "reads and prices the question",
-        "PreparedQuestion.run": "charges, looks, answers",
+        "open_source": "opens the table",
+        "Truth.__init__": "opens the table",
+        "open_ledger": "opens the ledger",
+        "QuestionReader.read": "reads the question",
+        "Project._priced": "prices it",
+        "PreparedQuestion.run": "goes through the door",
+        **DOOR,
+        "PreparedQuestion._answered": "makes the answer",
+        "tell_unread": "tells it, with notes",
+        "_give": "tells it, with notes",
+        "_tell_left": "tells it, with notes",
+    },
+    "second question": {
+        "QuestionReader.read": "reads the question",
+        "Project._priced": "prices it",
+        "PreparedQuestion.run": "goes through the door",
+        **DOOR,
+        "PreparedQuestion._answered": "makes the answer",
     },
     "session, first question": {
         "QuestionReader.read": "reads the question",
-        "Curator.perform": "charges and looks",
-        "Curator._buy": "charges and looks",
+        "Session._free": "deduces what is known",
+        "Buyer.catch_up": "catches up with others",
+        "Buyer._planned": "plans the purchase",
+        "Buyer._make": "writes it down and learns",
+        "PurchaseRequest.measure": "goes through the door",
+        "SessionPromise.certified": "bounds the population",
+        **DOOR,
+        "CountQuestion.answer": "makes the answer",
     },
-    "adaptive release": {"Curator.perform": "charges and looks", "Curator._buy": "charges and looks"},
+    "adaptive release": DOOR,
     "holdout score": {},
 }
 """Functions of a walk that begin a stage of it; what is called outside of them is the rest."""
@@ -91,10 +129,11 @@ TWICE, UNREACHED = 30, 35
 
 
 class Trace(NamedTuple):
-    """A whole walk, and the functions and files of each of its stages: what two of them call counts in both."""
+    """A whole walk, and each of its stages by what it is for: what two of them call counts in both."""
 
     whole: Walk
-    stages: dict[str, tuple[int, int]]
+    stages: dict[str, tuple[int, int, int]]
+    """Of each stage the functions and files that it enters, and the functions that no stage before it entered."""
     calls: tuple[tuple[int, str, str], ...] = ()
     """Each function where it is first entered: how deep, its name and its file."""
 
@@ -104,6 +143,7 @@ def traced(walk: Callable[[], object], stages: Mapping[str, str]) -> Trace:
     seen: dict[str, set[tuple[str, str]]] = {}
     stack: list[str] = []
     calls: dict[tuple[str, str], int] = {}
+    first = Counter[str]()
     deepest = 0
 
     def notice(frame: FrameType, event: str, _: Any) -> None:
@@ -117,8 +157,11 @@ def traced(walk: Callable[[], object], stages: Mapping[str, str]) -> Trace:
             return
         stack.append(stages.get(code.co_qualname, stack[-1] if stack else REST))
         deepest = max(deepest, len(stack))
-        seen.setdefault(stack[-1], set()).add((code.co_filename, code.co_qualname))
-        calls.setdefault((code.co_filename, code.co_qualname), len(stack) - 1)
+        entered = code.co_filename, code.co_qualname
+        seen.setdefault(stack[-1], set()).add(entered)
+        if entered not in calls:
+            first[stack[-1]] += 1
+            calls[entered] = len(stack) - 1
 
     sys.setprofile(notice)
     try:
@@ -127,7 +170,7 @@ def traced(walk: Callable[[], object], stages: Mapping[str, str]) -> Trace:
         sys.setprofile(None)
     return Trace(
         Walk(len(calls), _files(calls), deepest),
-        {stage: (len(entered), _files(entered)) for stage, entered in seen.items()},
+        {stage: (len(entered), _files(entered), first[stage]) for stage, entered in seen.items()},
         tuple((deep, name, str(Path(file).relative_to(SRC))) for (file, name), deep in calls.items()),
     )
 
@@ -161,6 +204,12 @@ def asking() -> Callable[[], object]:
     return ask
 
 
+def asking_again() -> Callable[[], object]:
+    project = understudy.open("understudy.yml")
+    project.ask("count district=a", epsilon=0.1)
+    return lambda: project.ask("count age<30 by sex", epsilon=0.1)
+
+
 def questioning() -> Callable[[], object]:
     session = understudy.session(understudy.open("understudy.yml"), alpha=0.1, beta=0.05, queries=1000)
     return lambda: session.ask("count age<30 by sex")
@@ -183,7 +232,7 @@ def scoring() -> Callable[[], object]:
     return lambda: holdout.score(Constant())
 
 
-WALKS = dict(zip(PAST, (asking, questioning, releasing, scoring), strict=True))
+WALKS = dict(zip(PAST, (asking, asking_again, questioning, releasing, scoring), strict=True))
 
 
 def walked(name: str) -> Trace:
@@ -294,6 +343,9 @@ def main(arguments: Sequence[str] = ()) -> list[Verdict]:
     parser.add_argument(
         "--deep", type=int, default=99, help="with --tree: to this depth (default: to the end)"
     )
+    parser.add_argument(
+        "--layers", choices=list(WALKS), help="print the short functions of a walk that one place calls"
+    )
     given = parser.parse_args(arguments)
     if given.walk:
         print(json.dumps(walk_here(given.walk)[:2]))
@@ -302,6 +354,13 @@ def main(arguments: Sequence[str] = ()) -> list[Verdict]:
         for deep, name, file in walk_here(given.tree).calls:
             if deep <= given.deep:
                 print(f"{'  ' * deep}{name}  ({file})")
+        return []
+    if given.layers:
+        calls = walk_here(given.layers).calls
+        found = list(layers([(name, file) for _, name, file in calls], SRC))
+        for one in found:
+            print(f"{one.name}  ({one.file}:{one.line})  {one.code}")
+        print(f"{len(found)} of {len(calls)} functions are short and have one caller")
         return []
     show_walks()
     house = modules()
@@ -314,11 +373,11 @@ def show_walks() -> None:
     print(f"{'walk':<26}{'functions':>10}{'files':>7}{'depth':>7}   {'in 0.1':<16}aim")
     for name, (past, aim) in PAST.items():
         now, stages, _ = walked(name)
-        before = f"{past.functions} / {past.files} / {past.depth}"
+        before = "" if past is None else f"{past.functions} / {past.files} / {past.depth}"
         aimed = f"≤ {aim[0]} in ≤ {aim[1]}" if aim else ""
         print(f"{name:<26}{now.functions:>10}{now.files:>7}{now.depth:>7}   {before:<16}{aimed}", flush=True)
-        for stage, (functions, files) in stages.items() if len(stages) > 1 else ():
-            print(f"  {stage:<30}{functions:>4}{files:>7}", flush=True)
+        for stage, (functions, files, first) in stages.items() if len(stages) > 1 else ():
+            print(f"  {stage:<30}{functions:>4}{files:>7}   {first} of them first", flush=True)
     print()
 
 

@@ -1,8 +1,10 @@
 """How long one waits in a session, in CPU time: for free answers, for prices, for purchases, and for going on.
 
 Conjunctions on one to three attributes of Adult and of NLTCS, in sessions on a durable ledger in a file: 1,000
-questions, each priced (`price`, a dry run) and then asked. Then the session is opened again as another process
-would: once reading every purchase, as without a checkpoint, and once from its checkpoint, in turn, in one run.
+questions, each priced (`price`, a dry run) and then asked. Prices are worked out one at a time: what is left of
+another one's price when a question comes in the midst of it is printed too. Then the session is opened again as
+another process would: once reading every purchase, as without a checkpoint, and once from its checkpoint, in turn,
+in one run.
 BLAS has one thread: several spin while they wait for each other, and the time of all threads is counted.
 
 Bars: a free answer takes 1 ms (median) and 20 ms (99 in 100); no price takes more than 250 ms; and from a
@@ -62,7 +64,7 @@ def asked(name: str, truth: CellTruth, asking: Session, questions: int) -> list[
         _, told = clocked(lambda question=question: asking.ask_marginal(question))
         times["prices"].append(1e3 * priced)
         times["free answers" if asking.purchases == before else "purchases"].append(1e3 * told)
-    for title, each in times.items():
+    for title, each in (*times.items(), ("left of another price", left_of(times["prices"]))):
         figures = (np.median(each), np.quantile(each, 0.99), max(each)) if each else ()
         print(ROW.format(name, title, len(each), *(f"{one:.2f} ms" for one in figures)), flush=True)
     free, prices = times["free answers"], times["prices"]
@@ -72,6 +74,13 @@ def asked(name: str, truth: CellTruth, asking: Session, questions: int) -> list[
         verdict(f"latency, {name}, the dearest price", max(prices), at_most(PRICE_MOST, MS)),
     ]
     return [one.of_full_size("questions", questions, QUESTIONS) for one in found]
+
+
+def left_of(prices: Sequence[float]) -> list[float]:
+    """How long a price that is being worked out still takes, at 1,000 even moments of the time that all took."""
+    ends = np.cumsum(prices)
+    moments = (np.arange(1000) + 0.5) / 1000 * ends[-1]
+    return [float(left) for left in ends[np.searchsorted(ends, moments, side="right")] - moments]
 
 
 def gone_on(name: str, truth: CellTruth, asking: Session, path: Path, purchases: int) -> list[Verdict]:

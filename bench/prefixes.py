@@ -9,7 +9,11 @@ questions and noise, and in brackets the least and the most.
 
 A session is held to 3/2 of direct answers and three counts at every k and every seed (`sessions/allowance.py`).
 
+All of it takes hours. What one way costs for one seed is kept in a file as soon as it is known, under the settings
+and the code that found it: a run that was stopped goes on where it was.
+
 Run: python -m bench.prefixes [--workloads W1 W7] [--alpha .02] [--most 1000] [--seeds 0 1 2 3 4]
+                              [--record FILE] [--fresh]
 """
 
 from __future__ import annotations
@@ -19,6 +23,8 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -39,7 +45,8 @@ from bench.interaction_workloads import (
     tree,
 )
 from bench.pmw_cost import GAP_SHARE
-from bench.tables import NotAtHand, load
+from bench.synthesis_record import Record, digest
+from bench.tables import KEPT, ROOT, NotAtHand, load
 from bench.verdict import Verdict, at_most, ended, not_run, shown, verdict
 from understudy.errors import InsufficientBudgetError, RefusedError
 from understudy.lectures.online import OnlineConstruction, warm_start
@@ -58,6 +65,9 @@ PMW_CELLS = 1 << 17
 
 Spent = dict[int, float]
 """Units after so many questions."""
+
+USED = ("curating", "interaction", "interaction_workloads", "pmw_cost", "prefixes", "tables")
+"""What the benchmark's own figures depend on, beside the program."""
 
 
 def coded(name: str) -> CellTruth:
@@ -159,7 +169,29 @@ def _said(found: Sequence[Spent], beside: Sequence[Spent] | None, k: int) -> str
     return f"{np.mean(values):8.{digits}f} [{min(values):.{digits}f}, {max(values):.{digits}f}]".ljust(22)
 
 
-def report(name: str, asked: argparse.Namespace) -> list[Verdict]:
+@cache
+def code() -> str:
+    """The program's code and this benchmark's, as they are on disk now."""
+    return digest(ROOT / "src" / "understudy", *(ROOT / "bench" / f"{name}.py" for name in USED))
+
+
+def _kept(
+    record: Record, asked: argparse.Namespace, name: str, seed: int, way: str, run: Callable[[], Spent]
+) -> Spent:
+    """What a way costs at every length for one seed: as the record has it, or as a run finds it."""
+    key = {
+        "workload": name,
+        "alpha": asked.alpha,
+        "most": asked.most,
+        "seed": seed,
+        "way": way,
+        "code": code(),
+    }
+    found = record.measured(key, lambda: {str(k): units for k, units in run().items()})
+    return {int(k): units for k, units in found.value.items()}
+
+
+def report(name: str, asked: argparse.Namespace, record: Record) -> list[Verdict]:
     title, make, _ = WORKLOADS[name]
     try:
         truth = make()
@@ -168,10 +200,16 @@ def report(name: str, asked: argparse.Namespace) -> list[Verdict]:
     unit = opened(truth, asked.alpha, (), "direct", questions=QUESTIONS)._buyer.policy._single_price
     ways: dict[str, list[Spent]] = {"direct": [], "session": [], "marginals(2) first": [], "weights": []}
     for seed in asked.seeds:
-        ways["direct"].append(in_session(name, truth, seed, asked, mechanism="direct"))
-        ways["session"].append(in_session(name, truth, seed, asked))
-        ways["marginals(2) first"].append(in_session(name, truth, seed, asked, classes=(marginals(2),)))
-        ways["weights"].append(by_weights(name, truth, seed, asked, unit))
+        runs: dict[str, Callable[[], Spent]] = {
+            "direct": lambda seed=seed: in_session(name, truth, seed, asked, mechanism="direct"),
+            "session": lambda seed=seed: in_session(name, truth, seed, asked),
+            "marginals(2) first": lambda seed=seed: in_session(
+                name, truth, seed, asked, classes=(marginals(2),)
+            ),
+            "weights": lambda seed=seed: by_weights(name, truth, seed, asked, unit),
+        }
+        for way, run in runs.items():
+            ways[way].append(_kept(record, asked, name, seed, way, run))
     print(f"{name}: {title}, α {asked.alpha:g}; direct in units, the others as ratios to it")
     print(f"  {'questions':>9}  " + "".join(way.ljust(24) for way in ways))
     for k in LENGTHS:
@@ -197,8 +235,14 @@ def main(arguments: Sequence[str] = ()) -> list[Verdict]:
     parser.add_argument("--alpha", type=float, default=0.02)
     parser.add_argument("--most", type=int, default=1000, help="questions of each workload")
     parser.add_argument("--seeds", nargs="+", type=int, default=list(range(5)))
+    parser.add_argument("--record", type=Path, default=KEPT / "prefixes.jsonl", help="where figures are kept")
+    parser.add_argument("--fresh", action="store_true", help="measure again what the record has")
     asked = parser.parse_args(arguments)
-    return shown(*(found for name in asked.workloads for found in report(name, asked)))
+    record = Record(asked.record, fresh=asked.fresh)
+    found = [one for name in asked.workloads for one in report(name, asked, record)]
+    if record.reused:
+        print(f"{record.reused} figures were kept from an earlier run")
+    return shown(*found)
 
 
 if __name__ == "__main__":

@@ -126,17 +126,19 @@ def curator_of(
     seed: int | None = 1,
     neighbours: Neighbours = Neighbours.REPLACE,
     ledger: Any = None,
+    budget: Budget | None = None,
     **declared: Any,
 ) -> Curator:
     """The Curator of a truth of any kind, with books in memory unless others are given.
 
-    Without a seed the noise is the operating system's, as in production.
+    A budget takes the place of epsilon and delta. Without a seed the noise is the operating system's, as in
+    production.
     """
     declaration = Declaration(
         name="t",
         source=SourceSpec("-"),
         domain=truth.domain,
-        budget=Budget.of(epsilon, delta),
+        budget=Budget.of(epsilon, delta) if budget is None else budget,
         neighbours=neighbours,
         **declared,
     )

@@ -15,6 +15,7 @@ from understudy.curator.curator import Curator
 from understudy.domain.attribute import Categories
 from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain
+from understudy.privacy.budget import Budget
 from understudy.privacy.relation import Neighbours
 from understudy.query.box import Box
 from understudy.query.linear import LinearQuery
@@ -65,11 +66,16 @@ def curator(
     epsilon: float = 1000.0,
     delta: float = 1e-6,
     neighbours: Neighbours = Neighbours.REPLACE,
+    budget: Budget | None = None,
 ) -> Curator:
-    """A Curator of a table; under add-remove the number of rows is between half and twice of what it is."""
+    """A Curator of a table; under add-remove the number of rows is between half and twice of what it is.
+
+    A budget takes the place of epsilon and delta.
+    """
     private = neighbours is Neighbours.ADD_REMOVE
     bounds = {"rows_at_least": truth.rows // 2, "rows_at_most": 2 * truth.rows} if private else {}
-    return curator_of(truth, epsilon=epsilon, delta=delta, seed=seed, neighbours=neighbours, **bounds)
+    spent = {"epsilon": epsilon, "delta": delta, "budget": budget}
+    return curator_of(truth, seed=seed, neighbours=neighbours, **spent, **bounds)
 
 
 def conjunction(domain: Domain, sides: dict[str, Any]) -> Marginal:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import os
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import duckdb
@@ -62,15 +61,6 @@ def written(folder: Path, kind: str) -> Path:
             made.execute("CREATE TABLE town AS SELECT * FROM frame")
     (folder / "understudy.yml").write_text(TEXT.format(source=f"town.{kind}{more}"))
     return folder
-
-
-@pytest.fixture(autouse=True, scope="module")
-def nothing_else_is_collected() -> Iterator[None]:
-    """What other tests left in memory is set aside: looking through it at every collection takes seconds."""
-    gc.collect()
-    gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 @pytest.mark.parametrize("kind", ["csv", "utf-16", "copied", "parquet", "duckdb"])

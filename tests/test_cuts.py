@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import understudy as us
-from understudy.curator import curator as curator_module
+from understudy.curator import stack_events
 from understudy.declaration.declaration import Unit
 from understudy.domain.attribute import Categories
 from understudy.domain.bins import Bins
@@ -210,7 +210,7 @@ def test_a_region_without_the_cells_that_are_cut_is_caught(frame):
             np.bincount(cells, minlength=coarse[name].size)[cells] > 1, coarse[name].size - 1, cells
         )
 
-    with patch.object(curator_module, "coarse_cells", elsewhere):
+    with patch.object(stack_events, "coarse_cells", elsewhere):
         assert spent(frame, both[0], "count age < 30") < 2
 
 

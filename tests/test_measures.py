@@ -11,7 +11,7 @@ import pytest
 
 import understudy as us
 from statistical import assert_at_most
-from understudy.curator.pricing import QuestionPrice
+from understudy.curator.question_price import QuestionPrice
 from understudy.declaration.file import parse
 from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from functools import cache
 from pathlib import Path
@@ -17,6 +16,9 @@ CITATION = re.compile(r"\[([A-Z][A-Za-z]*[ 0-9-]*\d+)(?:, ([^\]]+))?\]")
 
 PRINTED = re.compile(r"([A-Z]\w+)[^;:(]*? (\d{4}), ((?:Theorem|Lemma|Claim|Corollary|Proposition) [\d.]*\d)")
 """Rogers et al. 2020, Theorem 2.1: as a plan says it."""
+
+DEFINED = re.compile(r"^ *(?:async )?def test_(\w+)\(", re.MULTILINE)
+"""A test, by the line that defines it."""
 
 
 def normalised(key: str, statement: str = "") -> str:
@@ -65,13 +67,13 @@ def printed(theorem: str) -> list[str]:
 
 
 @cache
-def written() -> frozenset[str]:
-    return frozenset(
-        node.name.removeprefix("test_")
+def written() -> dict[str, str]:
+    """The name of each test, without test_, and the file below `tests` that holds it."""
+    return {
+        name: str(path.relative_to(ROOT / "tests"))
         for path in sorted((ROOT / "tests").rglob("test_*.py"))
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_")
-    )
+        for name in DEFINED.findall(path.read_text(encoding="utf-8"))
+    }
 
 
 def has_test(name: str) -> bool:
@@ -115,3 +117,6 @@ def test_the_scan_finds_what_it_should():
         "dworkroth14_theorem_3_28"
     ]
     assert not has_test("kov15_theorem_1000")
+    code = "def test_a(x):\n  def test_b():\nasync def test_c(): # def test_d()\ndef atest_e():"
+    assert DEFINED.findall(code) == ["a", "b", "c"]
+    assert written()["the_scan_finds_what_it_should"] == "test_theorems.py"

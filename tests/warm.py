@@ -158,6 +158,9 @@ def _import_everything() -> None:
             __import__(module.name)
     for name in ("duckdb", "pyarrow.parquet", "sqlalchemy.dialects.sqlite", "scipy.optimize", "scipy.stats"):
         __import__(name)
+    from understudy.cli.app import program
+
+    program()
 
 
 def _wait(address: str) -> None:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from understudy.client.connect import Connection as Connection
     from understudy.client.connect import connect as connect
     from understudy.curator.curator import Curator as Curator
+    from understudy.curator.prepared_question import PreparedQuestion as PreparedQuestion
+    from understudy.curator.quote import Quote as Quote
     from understudy.declaration.declaration import Declaration as Declaration
     from understudy.declaration.declaration import Unit as Unit
     from understudy.domain.attribute import Boolean as Boolean
@@ -38,9 +40,7 @@ if TYPE_CHECKING:
     from understudy.planner.solve import Plan as Plan
     from understudy.planner.solve import plan as plan
     from understudy.privacy.budget import Budget as Budget
-    from understudy.project import PreparedQuestion as PreparedQuestion
     from understudy.project import Project as Project
-    from understudy.project import Quote as Quote
     from understudy.project import open_project as open  # noqa: F401 (a public name)
     from understudy.query.linear import LinearQuery as LinearQuery
     from understudy.query.marginal import Marginal as Marginal
@@ -82,9 +82,9 @@ _HOME = {
     "LinearQuery": "understudy.query.linear:LinearQuery",
     "Marginal": "understudy.query.marginal:Marginal",
     "Plan": "understudy.planner.solve:Plan",
-    "PreparedQuestion": "understudy.project:PreparedQuestion",
+    "PreparedQuestion": "understudy.curator.prepared_question:PreparedQuestion",
     "Project": "understudy.project:Project",
-    "Quote": "understudy.project:Quote",
+    "Quote": "understudy.curator.quote:Quote",
     "Release": "understudy.releases.release:Release",
     "Score": "understudy.validity.score:Score",
     "Session": "understudy.sessions.session:Session",

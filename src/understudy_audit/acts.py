@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from understudy.answer.answer import Answer
-from understudy.curator.curator import Candidate, Curator
+from understudy.curator.candidates import Candidate
+from understudy.curator.curator import Curator
 from understudy.lectures.asking import RepeatMemory
 from understudy.lectures.median import private_median
 from understudy.lectures.online import OnlineConstruction

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.answer.answer import Answer
-from understudy.curator.calibration import PreparedMeasurement
 from understudy.curator.charge_terms import ChargeTerms
-from understudy.curator.curator import Curator, Paid
+from understudy.curator.curator import Curator
+from understudy.curator.door import Paid
+from understudy.curator.prepared_measurement import PreparedMeasurement
 from understudy.errors import UnderstudyError
 from understudy.mechanism.look import Look
 from understudy.mechanism.sparse_vector import AboveThreshold, NumericSparse, SparseState, SparseStates

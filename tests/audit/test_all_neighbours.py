@@ -19,7 +19,8 @@ import pytest
 
 from audit.taps import Tap, tapped
 from counted import Cells, curator_of
-from understudy.curator.curator import Candidate, Curator
+from understudy.curator.candidates import Candidate
+from understudy.curator.curator import Curator
 from understudy.declaration.declaration import Declaration, Unit
 from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from audit.coins import FixedCoin, RecordingNoise
-from understudy.curator.curator import Candidate
+from understudy.curator.candidates import Candidate
 from understudy.errors import UnderstudyError
 from understudy.mechanism.exponential import ExponentialMechanism
 from understudy.mechanism.gap import Guess, NoisyGaps

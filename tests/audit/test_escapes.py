@@ -83,7 +83,7 @@ def test_a_span_of_a_trillion_cells_takes_no_memory():
         split=False,
     )
     text = as_plain(event)
-    for rule in (1, 2):
+    for rule in (1, 2, 3):
         purse = verifier.Purse("epsilon", 10**15, rule)
         purse.pay(text)
         state = Joint(Budget.of(1), RULES[rule]).after(JointState(), event)

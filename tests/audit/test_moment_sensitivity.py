@@ -14,7 +14,8 @@ import pytest
 from audit.taps import compared, tapped
 from measured_rows import MeasuredRows
 from understudy.curator.curator import Curator
-from understudy.curator.pricing import QuestionPrice, QuestionPricing
+from understudy.curator.pricing import QuestionPricing
+from understudy.curator.question_price import QuestionPrice
 from understudy.declaration.declaration import Declaration, SourceSpec, Unit
 from understudy.domain.attribute import Categories
 from understudy.domain.bins import Bins

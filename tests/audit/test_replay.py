@@ -21,7 +21,8 @@ from audit.coins import (
 )
 from audit.replay import control_flow, differences, perform, sensitivities
 from audit.taps import compared, tapped
-from understudy.curator.curator import Candidate, Curator
+from understudy.curator.candidates import Candidate
+from understudy.curator.curator import Curator
 from understudy.errors import InsufficientBudgetError, UnderstudyError
 from understudy.lectures.online import OnlineConstruction
 from understudy.lectures.online_terms import practical_terms

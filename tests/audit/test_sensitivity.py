@@ -18,7 +18,8 @@ import pytest
 from audit.taps import Taps, compared, tapped
 from counted import Cells, Rows
 from understudy.curator.calibration import Calibration
-from understudy.curator.curator import Candidate, Curator
+from understudy.curator.candidates import Candidate
+from understudy.curator.curator import Curator
 from understudy.declaration.declaration import Declaration, SourceSpec
 from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain

@@ -30,7 +30,7 @@ from understudy.privacy.cost import ZCDP, PureDP
 from understudy.query.column import Column
 from understudy.server.described import table_as_plain
 from understudy.server.replies import answer_as_plain, encoded
-from understudy.sql.compiled import Estimate
+from understudy.sql.estimate import Estimate
 
 DECLARED = tiny_release.DECLARATION.replace("{epsilon: 2}", "{epsilon: 60, delta: 1e-6}")
 

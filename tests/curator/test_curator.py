@@ -10,7 +10,8 @@ import pyarrow.parquet as parquet
 import pytest
 
 from statistical import assert_at_most
-from understudy.curator.curator import Candidate, Curator
+from understudy.curator.candidates import Candidate, WorstCandidate
+from understudy.curator.curator import Curator
 from understudy.declaration.declaration import Declaration, Protect, SourceSpec, Unit
 from understudy.domain.attribute import Categories, Outside
 from understudy.domain.bins import Bins
@@ -31,6 +32,7 @@ from understudy.mechanism.matrix.one_marginal import Strategy
 from understudy.noise.samplers import SeededNoise
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import UNITS
+from understudy.privacy.event import Selection
 from understudy.privacy.price import Price
 from understudy.privacy.relation import Neighbours
 from understudy.query.linear import LinearQuery
@@ -288,6 +290,34 @@ def test_selection_finds_the_worst_guess():
         c.choose([], epsilon=1)
     with pytest.raises(QueryError):
         c.choose([Candidate(HALF.where, Fraction(1))], epsilon=1)
+
+
+@pytest.mark.parametrize("neighbours", list(Neighbours))
+def test_a_choice_is_recorded_under_its_queries_and_guesses(neighbours: Neighbours) -> None:
+    """As version 0.1 recorded it: a request of that time is answered again, and costs nothing."""
+    c = curator(epsilon=4, neighbours=neighbours)
+    candidates = [
+        Candidate(YOUNG.where, Fraction(123, 2)),
+        Candidate(LinearQuery.everyone(DOMAIN), Fraction(0)),
+    ]
+    chosen = c.choose(candidates, epsilon=1, request="r")
+    debit = c.ledger.find("r")
+    assert debit is not None
+    named = [Marginal.of(candidate.query).key for candidate in candidates]
+    assert debit.question == f"choose {named[0]}?62 {named[1]}?0"
+    assert debit.event == Selection(epsilon=Fraction(1))
+    assert (c.choose(candidates, epsilon=1, request="r"), c.ledger.spent) == (chosen, debit.cost)
+    look = WorstCandidate.of(candidates, 1, c.relation)
+    assert look.mechanism.sensitivity == c.calibration.sensitivity(YOUNG).l1
+    assert look.event_under(c.relation) == look.event == debit.event
+
+
+def test_a_choice_that_was_made_for_other_neighbours_is_refused_before_the_charge() -> None:
+    c = curator(unit=Unit("who", 4), neighbours=Neighbours.ADD_REMOVE)
+    look = WorstCandidate.of([Candidate(YOUNG.where, Fraction(5))], 1, curator().relation)
+    with pytest.raises(ParameterError, match="must be charged the event of the noise"):
+        c._buy(look)
+    assert c.ledger.spent.units == 0
 
 
 def test_sparse_vector_is_charged_once_and_closes():

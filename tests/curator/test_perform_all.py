@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 from counted import Killed
-from understudy.curator.curator import Curator, MeasurementOrder
+from understudy.curator.batch import MeasurementOrder
+from understudy.curator.curator import Curator
+from understudy.curator.prepared_question import QuestionPurchase
 from understudy.declaration.declaration import Declaration, SourceSpec
 from understudy.domain.attribute import Categories
 from understudy.domain.bins import Bins
@@ -26,7 +28,7 @@ from understudy.ledger.memory import MemoryLedger
 from understudy.noise.samplers import SeededNoise
 from understudy.privacy.budget import Budget
 from understudy.privacy.price import Price
-from understudy.project import Project, QuestionPurchase
+from understudy.project import Project
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 
@@ -41,7 +43,7 @@ def clock(monkeypatch):
     """A time that only a test moves: how busy the machine is decides nothing."""
     clock = SimpleNamespace(now=0.0)
     clock.monotonic = lambda: clock.now
-    monkeypatch.setattr("understudy.curator.curator.time", clock)
+    monkeypatch.setattr("understudy.curator.batch.time", clock)
     return clock
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import understudy as us
 from understudy.curator.calibration import Calibration
-from understudy.curator.pricing import QuestionPrice
+from understudy.curator.question_price import QuestionPrice
 from understudy.declaration.file import parse
 from understudy.errors import (
     InsufficientBudgetError,

@@ -14,7 +14,8 @@ from pyarrow import csv
 import understudy as us
 from session_table import DOMAIN, TABLE, conjunction, curator
 from understudy.curator import row_sums
-from understudy.curator.curator import Candidate, Curator
+from understudy.curator.candidates import Candidate
+from understudy.curator.curator import Curator
 from understudy.curator.question_text import spelt
 from understudy.curator.row_sums import SUMS
 from understudy.ledger.memory import MemoryLedger

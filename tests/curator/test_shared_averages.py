@@ -15,7 +15,8 @@ import understudy as us
 from measured_rows import MeasuredRows
 from statistical import assert_at_most
 from understudy.curator.curator import Curator
-from understudy.curator.pricing import QuestionPrice, QuestionPricing
+from understudy.curator.pricing import QuestionPricing
+from understudy.curator.question_price import QuestionPrice
 from understudy.declaration.declaration import Unit
 from understudy.declaration.file import parse
 from understudy.errors import QueryError, RequestConflictError

@@ -25,7 +25,7 @@ from understudy.ledger.store import DurableLedger
 from understudy.privacy.budget import Budget
 from understudy.privacy.event import Selection, SparseVector
 
-BUDGET = Budget.of(20, 1e-6, filter=sys.argv[4]) if len(sys.argv) > 4 else Budget.of(1000)
+BUDGET = Budget.of(1000)
 WRITERS = 3
 KILLS_PER_LEDGER = 100
 SHARED = 40
@@ -194,4 +194,6 @@ def main(folder: Path, kills: int, seed: int) -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) > 4:
+        BUDGET = Budget.of(20, 1e-6, filter=sys.argv[4])
     main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))

@@ -19,9 +19,12 @@ from understudy.privacy.event import (
     Event,
     GaussianNoise,
     LaplaceNoise,
+    Located,
     RandomizedReport,
     Selection,
+    Span,
 )
+from understudy.privacy.joint import Joint
 from understudy.privacy.limits import Limits
 
 FEW = settings(max_examples=25)
@@ -103,6 +106,35 @@ def test_a_refusal_changes_nothing():
         admit(books, Selection(epsilon=Fraction(2, 10)))
     assert books.spent == before
     assert admit(books, Selection(epsilon=Fraction(1, 10))) == PURE.cap
+
+
+def test_an_event_that_was_priced_is_not_priced_again_when_it_is_charged(monkeypatch):
+    """The joint price may need sweeps over all tables: a price, a check and a charge share them."""
+    worked = []
+    after = Joint.after
+
+    def noted(self, state, event):
+        worked.append(event)
+        return after(self, state, event)
+
+    def event(i: int) -> Located:
+        noise = LaplaceNoise(l1=Fraction(1), scale=Fraction(100 + i))
+        return Located(noise=noise, region=(Span("a", 8, 1 << i),), relation="replace", split=False)
+
+    monkeypatch.setattr(Joint, "after", noted)
+    books, plain = Books(Budget.of(1)), Books(Budget.of(1))
+    for i in range(5):
+        worked.clear()
+        quoted = books.copy().quote(event(i))
+        assert books.due(event(i), analyst="ann", at="2024-01-01").cost == quoted
+        books.quote(event(7))  # another one in between
+        cost, total = books.admit(event(i), analyst="ann", at="2024-01-01")
+        assert worked == [event(i), event(7)]
+        assert (cost, total) == (quoted, plain.enter(event(i), analyst="ann", at="2024-01-01"))
+    worked.clear()
+    again = books.quote(event(0))  # of the new state, not of the one before
+    assert worked == [event(0)]
+    assert again == plain.quote(event(0))
 
 
 def test_gaussian_noise_is_refused_by_a_pure_budget():

@@ -200,6 +200,30 @@ def test_the_exported_file_checks_the_snapshots_with_python_alone(sqlite, often,
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_what_an_opening_does_again_is_little_beside_the_tables():
+    """Snapshots come as often as they are cheap: after a sweep, and else after some seventy debits."""
+    recorded = Recorded(Books(Budget.of(1000)))
+    most = taken = 0
+    for i in range(400):
+        before = recorded.books.state
+        recorded.books.enter(located(i), analyst="", at="2024-01-01")
+        recorded.entries += 3  # a step, a debit, and its answer
+        state = recorded.books.state
+        entries, joined, work = recorded.marked
+        again = (
+            (recorded.entries - entries) * snapshot.ENTRY_WORK
+            + (state.joined - joined) * snapshot.JOINT_WORK
+            + state.work
+            - work
+        )
+        most = max(most, again - (state.work - before.work) - snapshot.ROOM_WORK * state.room)
+        if snapshot.is_due(recorded):
+            snapshot.mark(recorded)
+            taken += 1
+    assert most <= (1 << 17) + 3 * snapshot.ENTRY_WORK + snapshot.JOINT_WORK
+    assert taken <= 400 // 70 + 1  # and no more often, where there is little to sweep
+
+
 def test_two_processes_take_each_other_s_snapshots(store, often, reads):
     mine, theirs = opened(store), opened(store)
     for i in range(30):

@@ -18,13 +18,13 @@ from understudy.ledger import verifier
 from understudy.privacy import clique_block
 from understudy.privacy.budget import Budget
 from understudy.privacy.event import GaussianNoise, LaplaceNoise, Located, Span, Together
-from understudy.privacy.joint import RULE_1, RULE_2, AccountingRule, Joint
+from understudy.privacy.joint import RULE_1, RULE_2, RULE_3, RULES, AccountingRule, Joint
 from understudy.privacy.recording import as_plain
 
 SPANS = {"a": 3, "b": 4, "c": 2, "d": 40}
-NAMES = {"start": "START", "grant": "GRANT", "once": "ONCE", "room": "ROOM", "block": "BLOCK"}
+NAMES = {"grant": "GRANT", "once": "ONCE", "room": "ROOM", "block": "BLOCK"}
 NAMES |= {"attribute": "CELLS", "width": "WIDTH"}
-"""The fields of a rule, as the verifier calls them."""
+"""The fields of a rule, as the verifier calls them; beside these, `start` is by rule in its `STARTS`."""
 
 
 @st.composite
@@ -46,7 +46,7 @@ EVENTS = st.lists(
 BUDGETS = st.sampled_from([1, 20, 900]).map(lambda epsilon: Budget.of(epsilon, 1e-6))
 
 
-@pytest.mark.parametrize("rule", [RULE_1, RULE_2], ids=["rule 1", "rule 2"])
+@pytest.mark.parametrize("rule", [RULE_1, RULE_2, RULE_3], ids=["rule 1", "rule 2", "rule 3"])
 @given(events=EVENTS, budget=BUDGETS)
 @settings(max_examples=25)
 def test_classes_change_no_number_of_the_tables_of_all_cells(rule, events, budget):
@@ -79,6 +79,7 @@ def test_the_verifier_agrees_where_caps_and_credit_bind(tight, events, budget):
     with pytest.MonkeyPatch.context() as patch:
         for field, name in NAMES.items():
             patch.setattr(verifier, name, getattr(rule, field))
+        patch.setitem(verifier.STARTS, rule.number, rule.start)
         purse = verifier.Purse("rho", budget.cap.units, 2)
         for event in events:
             state = accountant.after(state, event)
@@ -195,7 +196,7 @@ def test_the_work_of_every_charge_is_bounded_and_all_of_it_is_linear(monkeypatch
 def test_a_hundred_thousand_hostile_events_are_verified_in_linear_time():
     """CPU seconds of the verifier alone; `python -m bench ledger` measures whole ledgers."""
     budget = Budget.of(1)
-    accountant, purse = Joint(budget), verifier.Purse("epsilon", budget.cap.units, 2)
+    accountant, purse = Joint(budget), verifier.Purse("epsilon", budget.cap.units, 3)
     state, seconds = accountant.start(), 0.0
     for i, event in enumerate(hostile(100_000, names=24)):
         state = accountant.after(state, event)
@@ -206,7 +207,7 @@ def test_a_hundred_thousand_hostile_events_are_verified_in_linear_time():
         if i % 5000 == 0:
             assert (purse.shown, purse.work, purse.room) == (state.shown, state.work, state.room)
     assert (purse.shown, purse.work) == (state.shown, state.work)
-    assert state.work <= RULE_2.start + RULE_2.grant * 100_000
+    assert state.work <= RULE_3.start + RULE_3.grant * 100_000
     assert seconds < 60
 
 
@@ -240,5 +241,9 @@ def test_rules_never_change():
     assert AccountingRule(
         2, 1 << 16, 1 << 12, None, None, 1 << 16, 1 << 19, 1 << 25, 768, 1 << 20
     ) == RULE_2  # fmt: skip
-    assert all(getattr(verifier, name) == getattr(RULE_2, field) for field, name in NAMES.items())
+    assert replace(RULE_2, number=3, start=1 << 26) == RULE_3
+    assert Joint(Budget.of(1)).rule is RULE_3  # the rule of new ledgers
+    for rule in (RULE_2, RULE_3):
+        assert all(getattr(verifier, name) == getattr(rule, field) for field, name in NAMES.items())
+    assert {number: rule.start for number, rule in RULES.items() if number > 1} == verifier.STARTS
     assert verifier.OVERHEAD == clique_block.OVERHEAD

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from scipy.special import log_ndtr, ndtr
 
 from understudy.errors import ParameterError, RefusedError
+from understudy.privacy import gdp
 from understudy.privacy.compose import zcdp_rho
 from understudy.privacy.gdp import (
     MOST_ETA,
@@ -100,6 +101,16 @@ def test_the_cap_is_the_largest_whole_step_and_never_above_delta(epsilon, digits
     most = float(curve(float(cap) * (1 + 1e-9), np.array(float(price))))
     assert least <= float(delta) * (1 + 1e-9)
     assert most >= float(delta) * (1 - 1e-9)
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(1, MILLIONTH), (40, BILLIONTH), (150, MILLIONTH)])
+def test_the_cap_does_not_depend_on_how_many_digits_it_is_found_with(epsilon, delta, monkeypatch):
+    """At a large ε a tail is multiplied by exp(ε): the digits that this takes are added to those that are kept."""
+    found = gdp_cap(Fraction(epsilon), delta)
+    monkeypatch.setattr(gdp, "DIGITS", gdp.DIGITS + 100)
+    around = [int(found / STEP) + more for more in (-1, 0, 1, 2)]
+    kept = [gdp._keeps(steps, Fraction(epsilon), delta) for steps in around]
+    assert kept == [True, True, False, False]
 
 
 def test_a_cap_needs_a_budget_with_a_delta():

@@ -20,7 +20,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from counted import Cells
-from understudy.curator.curator import Candidate, Curator
+from understudy.curator.candidates import Candidate
+from understudy.curator.curator import Curator
 from understudy.declaration.declaration import Declaration, SourceSpec, Unit
 from understudy.domain.attribute import Categories
 from understudy.domain.bins import Bins

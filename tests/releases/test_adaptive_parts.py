@@ -26,8 +26,9 @@ from understudy.query.merging import Merging, rare_together, simplex
 from understudy.query.workload import Workload
 from understudy.releases.adaptive.pick import Candidates, NoiseForecast, RoundSituation, pick
 from understudy.releases.adaptive.rows import AdaptiveStandIn
-from understudy.releases.adaptive.rule import limits_of, numbers_swept, rule_for, told
+from understudy.releases.adaptive.rule import limits_of, rule_for, told
 from understudy.releases.adaptive.shrink import shrunk
+from understudy.releases.adaptive.sweep_choice import numbers_swept
 from understudy.releases.agreement import agreeing_rows
 from understudy.releases.evidence import Interval, ProvedIntervals
 from understudy.releases.residual.tables import ResidualTables

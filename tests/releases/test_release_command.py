@@ -6,8 +6,7 @@ import json
 import os
 import re
 import signal
-import subprocess
-import sys
+import tempfile
 import time
 from functools import partial
 from pathlib import Path
@@ -18,6 +17,7 @@ import pytest
 
 import program
 import tiny_release
+import warm
 from understudy.cli import prices
 from understudy.declaration.file import parse
 from understudy.ledger.declared import open_ledger
@@ -27,19 +27,7 @@ from understudy.releases.folder import beside
 from understudy.releases.release import Release
 from understudy.releases.unfinished import Unfinished
 
-TESTS = str(Path(__file__).resolve().parent.parent)
-SOURCE = str(Path(TESTS).parent / "src")
-
-
 TINY = ("--yes", "--method", "tiny", "--workload", "1-way", "--epsilon", "2")
-
-
-def command(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "tiny_release", "release", *arguments]
-
-
-def environment(**more: str) -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": os.pathsep.join((SOURCE, TESTS)), **more}
 
 
 @pytest.fixture
@@ -179,19 +167,22 @@ def test_a_good_release_is_not_called_noise(folder, run):
 @pytest.mark.parametrize(("how", "status"), [(signal.SIGKILL, -9), (signal.SIGINT, 130)])
 def test_a_run_that_was_stopped_goes_on_and_pays_once(folder, run, how, status):
     halted = folder / "halted"
-    running = subprocess.Popen(
-        command("--out", "out", *TINY),
-        cwd=folder,
-        env=environment(TINY_HALT_AT="born", TINY_HALTED=str(halted)),
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    while not halted.exists():
-        assert running.poll() is None
-        time.sleep(0.02)
-    halted.unlink()
-    running.send_signal(how)
-    _, told = running.communicate(timeout=60)
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as errors:
+        running = warm.Process(
+            ["-m", "tiny_release", "release", "--out", "out", *TINY],
+            cwd=folder,
+            env={**os.environ, "TINY_HALT_AT": "born", "TINY_HALTED": str(halted)},
+            stderr=errors,
+        )
+        begun = time.monotonic()
+        while not halted.exists():
+            assert time.monotonic() - begun < 60
+            time.sleep(0.02)
+        halted.unlink()
+        running.send_signal(how)
+        running.communicate(timeout=60)
+        errors.seek(0)
+        told = errors.read()
     assert running.returncode == status
     assert "Traceback" not in told
     note = beside(folder / "out", "unfinished.json")

@@ -484,7 +484,7 @@ def test_direct_questions_that_wait_together_share_commits_and_are_each_charged_
 
     monkeypatch.setattr(Answering, "direct_all", held)
     monkeypatch.setattr(DurableLedger, "_submit_all", counted)
-    monkeypatch.setattr("understudy.curator.curator.PORTION_SECONDS", 60.0)  # whatever else the machine does
+    monkeypatch.setattr("understudy.curator.batch.PORTION_SECONDS", 60.0)  # whatever else the machine does
     with serving(configured) as service, ThreadPoolExecutor(20) as crowd:
         client = Client(service, secrets[0])
         first = crowd.submit(client.ask, "count age < 18", rho=1e-4, request="first")

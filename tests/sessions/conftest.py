@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from understudy.sessions import allowance, policy, ski_rental
+from understudy.sessions import allowance, histogram_rent, ski_rental
 
 
 @pytest.fixture
@@ -14,5 +14,5 @@ def generous(monkeypatch):
     """
     monkeypatch.setattr(allowance, "FREE", 10**6)
     monkeypatch.setattr(ski_rental, "FORECAST", 2.0)
-    monkeypatch.setattr(policy, "HISTOGRAM_RENT", 0.0)
-    monkeypatch.setattr(policy, "HISTOGRAM_COUNTS", 0.0)
+    monkeypatch.setattr(histogram_rent, "RENT", 0.0)
+    monkeypatch.setattr(histogram_rent, "COUNTS", 0.0)

@@ -203,7 +203,7 @@ def test_announced_marginals_cost_nothing_more():
 def test_many_group_bys_buy_their_class():
     one = curator()
     session = session_of(one, alpha=0.02, beta=0.05, queries=1000)
-    session._buyer.policy._marginals_rental._rent = 100.0
+    session._buyer.policy._marginals_rental.rent = 100.0
     session._buyer.policy._marginals_rental._seen = 50
     within(session, one, [Marginal(DOMAIN, ("age", "town")), Marginal(DOMAIN, ("age", "sex"))])
     assert session._buyer.policy._orders == {2}

@@ -234,8 +234,13 @@ KINDS = {
 }
 
 
-def interviewed(kind: Kind, seed: int, beta: float) -> tuple[Heard, Counter[str]]:
-    """One session, by an analyst who steers after every ten questions and at the end."""
+def interviewed(
+    kind: Kind, seed: int, beta: float, named: Callable[[Any], str] | None = None
+) -> tuple[Heard, Counter[str]]:
+    """One session, by an analyst who steers after every ten questions and at the end; and what it bought.
+
+    Counts that were bought by themselves are counted once more by the name that is given to their plans.
+    """
     session = kind.open(seed, beta)
     interview, draw = Interview(session, kind.truth), np.random.default_rng(seed)
     for i in range(kind.count):
@@ -243,7 +248,11 @@ def interviewed(kind: Kind, seed: int, beta: float) -> tuple[Heard, Counter[str]
         if i % 10 == 9:
             interview.steer()
     interview.steer()
-    return interview.heard, Counter(plan["kind"] for plan in session._buyer.journal.all())
+    plans = session._buyer.journal.all()
+    bought = Counter(plan["kind"] for plan in plans)
+    if named is not None:
+        bought.update(named(plan) for plan in plans if plan["kind"] == "fresh")
+    return interview.heard, bought
 
 
 def visited(name: str, kind: Kind, sessions: int, beta: float, visit=interviewed) -> list[Heard]:

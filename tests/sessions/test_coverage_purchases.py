@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import count
 from math import inf
 from typing import Any
 
@@ -16,13 +17,15 @@ from scipy.stats import norm
 from counted import ROUNDING
 from session_analysts import WIDE, conjunction, curator, worst_of_class, worst_of_histogram
 from statistical import assert_at_most, assert_covers
+from understudy.privacy.budget import Budget
 from understudy.privacy.relation import Neighbours
 from understudy.query.box import Box, Grid
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
-from understudy.sessions import histogram, marginals_class, product_class
+from understudy.sessions import histogram, marginals_class, planned_sums, product_class
 from understudy.sessions.answer_memory import identity
 from understudy.sessions.calibrator import Calibrator
+from understudy.sessions.completing import CompletingPurchase
 from understudy.sessions.direct import DirectPurchase
 from understudy.sessions.families import band, product_of
 from understudy.sessions.histogram import HistogramPurchase, RowCountPurchase
@@ -79,6 +82,8 @@ def furthest(calibrator: Calibrator, plan: Plan, request: str) -> float:
     if isinstance(purchase, LookPurchase):
         return max(after_looks(calibrator, knowledge, purchase, request))
     assert result.answer is not None
+    if isinstance(purchase, CompletingPurchase):  # the sum itself, whatever else is known of the count
+        return float(np.abs(result.answer.noisy - WIDE.exact(purchase.marginal)).max()) / calibrator.width
     value, error = result.answer.value, result.answer.error
     return part_of(value - error, value + error, WIDE.exact(result.answer.query))
 
@@ -154,8 +159,34 @@ def in_two_looks(marginal: Marginal, part: float) -> Plan:
     return plan
 
 
+def completing(first: Marginal, second: Marginal, third: Marginal) -> Plan:
+    """The third of three boxes, with the sum that was planned before the first two were drawn."""
+    numbers = count()
+
+    def plan(calibrator: Calibrator, knowledge: Knowledge) -> Purchase:
+        request = f"terms {next(numbers)}"
+        begun = DirectPurchase.of(calibrator, knowledge, first, 2 * SHARE, of_sum=SHARE)
+        begun.make(calibrator, knowledge, PurchaseRequest(f"{request}, first", ""))
+        beside = DirectPurchase.of(calibrator, knowledge, second, SHARE)
+        beside.make(calibrator, knowledge, PurchaseRequest(f"{request}, second", ""))
+        found = CompletingPurchase.of(calibrator, knowledge, third)
+        assert found is not None
+        assert found.price.amount < DirectPurchase.of(calibrator, knowledge, third, SHARE).price.amount
+        return found
+
+    return plan
+
+
+def certain(marginal: Marginal) -> Plan:
+    return lambda calibrator, knowledge: DirectPurchase.certain(calibrator, marginal)  # type: ignore[return-value]
+
+
 RANGES: dict[str, Any] = {"sex": np.array([True, False, True])}
 HALF = conjunction(DOMAIN, {"age": np.arange(12) < 4, "town": np.arange(6) < 3})
+THREE = [
+    conjunction(DOMAIN, {"hours": np.arange(8) < 5, "job": jobs})
+    for jobs in (np.ones(4, bool), np.arange(4) < 2, np.arange(4) >= 2)
+]
 WEIGHTED = Marginal.of(LinearQuery.table(DOMAIN, ("town",), np.linspace(0, 1, 6)))
 
 CASES: dict[str, tuple[dict, Plan]] = {
@@ -183,6 +214,7 @@ CASES: dict[str, tuple[dict, Plan]] = {
     "fresh count, Laplace, private rows": (LAPLACE | PRIVATE, fresh(HALF)),
     "two looks": (GAUSSIAN, in_two_looks(HALF, 0.5)),
     "two looks, private rows": (PRIVATE, in_two_looks(HALF, 0.35)),
+    "planned sum": (GAUSSIAN, completing(*THREE)),
     "fresh weights": (GAUSSIAN, fresh(WEIGHTED)),
     "number of rows": (PRIVATE, lambda calibrator, knowledge: RowCountPurchase.of(calibrator, SHARE)),
 }
@@ -191,7 +223,9 @@ CASES: dict[str, tuple[dict, Plan]] = {
 def mutant_of(case: str) -> float:
     """Bands so many times as wide are noticed. Noise varies most if of one value, or with the tails of Laplace."""
     varies = (
-        "Laplace" in case or "two looks" in case or case in ("fresh count", "fresh weights", "number of rows")
+        "Laplace" in case
+        or "two looks" in case
+        or case in ("fresh count", "planned sum", "fresh weights", "number of rows")
     )
     return (0.7 if AUDIT else 0.45) if varies else (0.8 if AUDIT else 0.65)
 
@@ -248,6 +282,11 @@ def _one_band_for_two_looks(patch):
     patch.setattr(LookPurchase, "_width", lambda look, calibrator: float(calibrator.width))
 
 
+def _narrower_sums(patch):
+    varied = planned_sums.variance_of_sum
+    patch.setattr(planned_sums, "variance_of_sum", lambda width, *rest: varied(width / NARROWER, *rest))
+
+
 MORE = pytest.mark.slow("more mutants of the same kind")
 
 MUTANTS = [
@@ -261,6 +300,7 @@ MUTANTS = [
     pytest.param("marginals(2)", _narrower_cells, 160, marks=MORE),
     pytest.param("two looks", _weights_after_the_draws, 1500, marks=MORE),
     pytest.param("two looks", _one_band_for_two_looks, 1500, marks=MORE),
+    pytest.param("planned sum", _narrower_sums, 1500, marks=MORE),
     pytest.param("fresh GROUP BY, Laplace", _cheaper_counts, 900, marks=MORE),
 ]
 
@@ -273,6 +313,31 @@ def test_a_purchase_with_too_narrow_a_band_is_noticed(case, mutant, trials, monk
     found = sum(ratio > 1 for ratio in ratios(*CASES[case], trials))
     with pytest.raises(AssertionError, match="failures"):
         assert_at_most(found, trials, SHARE)
+
+
+# ---- bounded noise, which promises its error for sure
+
+BOUNDED = {"budget": Budget.of(1000, 1e-2, key_delta=9e-3, filter="renyi")}
+SURE = {
+    "count": certain(HALF),
+    "GROUP BY": certain(Marginal(DOMAIN, ("age", "town"))),
+}
+
+
+@pytest.mark.parametrize("case", SURE)
+def test_counts_with_bounded_noise_are_never_off_by_more_than_their_error(case, monkeypatch):
+    found = ratios(BOUNDED, SURE[case])
+    assert max(found) <= 1
+    assert max(found) > 0.5  # noise that is hardly there would promise nothing
+    priced = Calibrator.price_of_certain
+    monkeypatch.setattr(
+        Calibrator,
+        "price_of_certain",
+        lambda calibrator, *args, **more: priced(
+            replace(calibrator, width=int(calibrator.width / 0.7)), *args, **more
+        ),
+    )
+    assert max(ratios(BOUNDED, SURE[case])) > 1  # noise that reaches further is noticed
 
 
 @pytest.mark.parametrize(

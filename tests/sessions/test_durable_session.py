@@ -120,8 +120,8 @@ def life(folder, ledger, name, seed):
 def _large(monkeypatch):
     """The domain counts as a large one: single questions are bought, and histograms before them, without rent."""
     monkeypatch.setattr("understudy.sessions.ski_rental.SMALL", 0)
-    monkeypatch.setattr("understudy.sessions.policy.HISTOGRAM_RENT", 0.0)
-    monkeypatch.setattr("understudy.sessions.policy.HISTOGRAM_COUNTS", 0.0)
+    monkeypatch.setattr("understudy.sessions.histogram_rent.RENT", 0.0)
+    monkeypatch.setattr("understudy.sessions.histogram_rent.COUNTS", 0.0)
 
 
 @pytest.mark.parametrize("where", ["unpaid", "debit", "answer", *(["plan", "kept"] if AUDIT else [])])

@@ -18,7 +18,7 @@ from understudy.noise.samplers import SeededNoise, discrete_gaussian, discrete_l
 from understudy.query.box import Box, Grid, as_text, from_plain, from_text, plain
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
-from understudy.sessions import simulation
+from understudy.sessions import one_way, simulation
 from understudy.sessions.knowledge import IntervalTable, Knowledge, ReleasedTable, nearest
 from understudy.sessions.one_way import OneWay, half_widths, suprema
 
@@ -218,6 +218,18 @@ def test_the_oldest_boxes_are_forgotten_first(monkeypatch):
 
 
 # ---- bands
+
+
+def test_the_largest_ranges_of_many_draws_are_exact_to_the_last_bit():
+    """Prices follow from them: they are the same however the draws are cut into blocks."""
+    noise = np.random.default_rng(3).normal(size=(one_way.BLOCK + 900, 6))
+    prefix = np.concatenate([np.zeros((len(noise), 1)), np.cumsum(noise, axis=1)], axis=1)
+    for layout in (noise, np.asfortranarray(noise)):
+        found = suprema(layout, ordered=True)
+        assert found.flags.c_contiguous  # the order of sums over draws is that of the memory
+        for k in range(7):
+            expected = np.abs(prefix[:, k:] - prefix[:, : 7 - k]).max(axis=1)
+            assert np.array_equal(found[:, k], expected)
 
 
 @given(

@@ -45,8 +45,8 @@ def plans(session):
 def _large(monkeypatch):
     """The domain counts as a large one: it is not bought as a whole. Histograms are bought at once."""
     monkeypatch.setattr("understudy.sessions.ski_rental.SMALL", 0)
-    monkeypatch.setattr("understudy.sessions.policy.HISTOGRAM_RENT", 0.0)
-    monkeypatch.setattr("understudy.sessions.policy.HISTOGRAM_COUNTS", 0.0)
+    monkeypatch.setattr("understudy.sessions.histogram_rent.RENT", 0.0)
+    monkeypatch.setattr("understudy.sessions.histogram_rent.COUNTS", 0.0)
 
 
 @pytest.mark.parametrize("rows", SIZES)

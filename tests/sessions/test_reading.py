@@ -17,7 +17,7 @@ import understudy as us
 from counted import Rows, curator_of
 from session_table import DOMAIN, ROWS, conjunction, curator
 from understudy.cli.app import app
-from understudy.curator.curator import Candidate
+from understudy.curator.candidates import Candidate
 from understudy.declaration.declaration import Declaration, Protect, SourceSpec
 from understudy.domain.attribute import Categories
 from understudy.domain.bins import Bins

@@ -19,7 +19,7 @@ from understudy.privacy.cost import ZCDP
 from understudy.query.marginal import Marginal
 from understudy.sessions.answer_memory import identity
 from understudy.sessions.knowledge import IntervalTable, Knowledge
-from understudy.sessions.state_codec import Unreadable, Unwritable, read, written
+from understudy.sessions.state_codec import StateWriter, Unreadable, Unwritable, read, written
 
 KINDS = [
     None,
@@ -138,3 +138,85 @@ def test_of_good_bytes_a_part_is_refused_or_read():
                 read(other, {})
             except Unreadable:
                 continue
+
+
+# ---- one state after the other
+
+
+def same(writer: StateWriter, state: object) -> None:
+    """What a writer writes now is read as what is written in one go."""
+    again = read(writer.whole(state), {"domain": DOMAIN})
+    assert written(again, {"domain": DOMAIN}) == written(state, {"domain": DOMAIN})
+
+
+def asked(i: int) -> Marginal:
+    return conjunction(age=np.arange(10) <= i % 9, sex=np.arange(3) == i % 2)
+
+
+def test_a_state_that_grows_is_written_by_what_is_new(monkeypatch):
+    state: dict[str, object] = {"asked": {}, "log": deque(maxlen=3), "frozen": ()}
+    writer = StateWriter({"domain": DOMAIN})
+    seen: list[object] = []
+    node = StateWriter._node
+    monkeypatch.setattr(StateWriter, "_node", lambda self, value: seen.append(value) or node(self, value))
+    steps = []
+    for i in range(60):
+        state["asked"][identity(asked(i))] = IntervalTable(np.full(2, float(i)), np.full(2, i + 1.0))
+        state["log"].append((asked(i), [i], np.array([i])))
+        state["frozen"] = (*state["frozen"], ZCDP(i))
+        seen.clear()
+        writer.whole(state)
+        steps.append(len(seen))
+        same(writer, state)
+    seen.clear()
+    written(state, {"domain": DOMAIN})
+    assert sorted(steps)[50] < len(seen) / 3
+
+
+@pytest.mark.parametrize("change", ["array", "list", "mapping", "order", "flag"])
+def test_whatever_changes_in_place_is_written_as_it_is_then(change):
+    held = {"array": IntervalTable(np.zeros(2), np.ones(2)), "list": (1, [2]), "mapping": {"b": 1, "a": (2,)}}
+    writer = StateWriter({})
+    for _ in range(2):
+        same(writer, held)
+    if change == "array":
+        held["array"].low[0] = 7.0
+    elif change == "list":
+        held["list"][1].append(3)
+    elif change == "mapping":
+        held["mapping"]["a"] = (3,)
+    elif change == "order":
+        held["mapping"]["b"] = held["mapping"].pop("b")
+    else:
+        held["array"].low.flags.writeable = False
+    same(writer, held)
+    again = read(writer.whole(held), {})
+    assert again["array"].low.tolist() == held["array"].low.tolist()
+    assert again["array"].low.flags.writeable == held["array"].low.flags.writeable
+    assert list(again["mapping"].items()) == list(held["mapping"].items())
+    assert again["list"] == held["list"]
+
+
+@pytest.mark.parametrize("first", ["loose", "held"])
+def test_an_array_in_what_moves_and_in_what_does_not_stays_one_array(first):
+    array = np.zeros(2)
+    parts = {"loose": [array], "held": IntervalTable(array, np.ones(2))}
+    state = {first: parts.pop(first), **parts}
+    writer = StateWriter({})
+    for _ in range(2):
+        again = read(writer.whole(state), {})
+        assert again["held"].low is again["loose"][0]
+
+
+def test_what_a_state_no_longer_holds_is_left_out_before_long():
+    writer = StateWriter({})
+    sizes = [len(writer.whole({"now": [(f"{i} {j}", (i, j)) for j in range(50)]})) for i in range(40)]
+    assert max(sizes) < 5 * sizes[0]
+
+
+def test_after_a_state_that_cannot_be_written_the_next_one_is():
+    writer, table = StateWriter({}), IntervalTable(np.zeros(2), np.ones(2))
+    with pytest.raises(Unwritable):
+        writer.whole({"table": table, "wrong": threading.Lock()})
+    table.low[0] = 1.0
+    same(writer, {"table": table})

@@ -16,7 +16,7 @@ from sql.generate import DOMAIN, OTHER, Writer, codes, exact_sums, inside, table
 from understudy.domain.bins import Bins
 from understudy.errors import QueryError
 from understudy.sql import Estimate, compile_sql
-from understudy.sql.compiled import _estimate
+from understudy.sql.estimate import estimate
 from understudy.sql.grid import Numbers
 from understudy.sql.group import AXIS
 
@@ -107,6 +107,6 @@ def test_the_part_of_bins_is_never_more_than_half_of_the_interval():
     wide, narrow, near = (
         Numbers((AXIS,), point, np.array([end]), high, null=none, unknown=none) for end in (0.0, 9.0, 2.0)
     )
-    told = _estimate(wide, narrow, 0)
+    told = estimate(wide, narrow, 0)
     assert (told.low, told.high, told.discretisation) == (0.0, 12.0, 6.0)
-    assert _estimate(wide, near, 0).discretisation == 2.0
+    assert estimate(wide, near, 0).discretisation == 2.0

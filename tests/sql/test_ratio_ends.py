@@ -13,7 +13,7 @@ import pytest
 
 import understudy as us
 from statistical import assert_at_most
-from understudy.curator.calibration import LaplaceSums
+from understudy.curator.prepared_measurement import LaplaceSums
 from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain
 from understudy.mechanism.gaussian import GaussianMechanism

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import understudy
-from program import PROGRAM, call
+from program import apart, call
 from understudy.declaration.file import parse, read
 from understudy.errors import SourceError
 from understudy.project import Project, open_project
@@ -132,8 +131,7 @@ COMMANDS = (
 )
 def test_no_command_of_an_analyst_shows_a_row(damage, command, tmp_path):
     (tmp_path / "understudy.yml").write_text(DECLARATION.format(source=DAMAGED[damage](tmp_path)))
-    done = subprocess.run([str(PROGRAM), *command], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 1
+    done = apart(*command, cwd=tmp_path, status=1)
     assert "understudy check" in done.stdout + done.stderr
     for file in tmp_path.rglob("*"):
         if file.is_file() and file.name != "people.csv":

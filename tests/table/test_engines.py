@@ -6,6 +6,7 @@ import datetime as dt
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -476,13 +477,19 @@ def test_every_engine_keeps_the_same_rows_of_a_person(source, kept):
     assert truth.rows == kept.sum()
 
 
-def test_a_person_s_rows_are_read_as_they_are_written_on_every_engine(source, parquet):
-    written = Domain(tuple(DOMAIN[name] for name in ("id", "formats", "amount", "rate", "missing text")))
-    pairs = [("id", name) for name in written.names[1:]]
-    here = Truth(open_source(SourceSpec(str(parquet)), base=Path()), written, UNIT).counts(pairs)
-    found = Truth(source, written, UNIT).counts(pairs)
-    for pair in pairs:
-        np.testing.assert_array_equal(found[pair], here[pair])
+WRITTEN = Domain(tuple(DOMAIN[name] for name in ("id", "formats", "amount", "rate", "missing text")))
+WRITTEN_PAIRS = [("id", name) for name in WRITTEN.names[1:]]
+
+
+@pytest.fixture(scope="module")
+def written_by_duckdb(parquet) -> dict[tuple[str, ...], np.ndarray]:
+    return Truth(open_source(SourceSpec(str(parquet)), base=Path()), WRITTEN, UNIT).counts(WRITTEN_PAIRS)
+
+
+def test_a_person_s_rows_are_read_as_they_are_written_on_every_engine(source, written_by_duckdb):
+    found = Truth(source, WRITTEN, UNIT).counts(WRITTEN_PAIRS)
+    for pair in WRITTEN_PAIRS:
+        np.testing.assert_array_equal(found[pair], written_by_duckdb[pair])
 
 
 def test_two_spellings_of_a_name_are_one_person_on_every_engine(source):
@@ -499,11 +506,17 @@ def test_rows_are_counted_and_read_through(source):
     source.check_unchanged()
 
 
-def test_every_engine_finds_the_same_rows_that_fit_no_cell(source, parquet):
+@pytest.fixture(scope="module")
+def unfit_by_duckdb(parquet) -> dict[str, Any]:
+    """What is said of each attribute's column, by its name."""
     here = open_source(SourceSpec(str(parquet)), base=Path()).read_through(DOMAIN)
+    return {found.attribute.name: found for found in here.attributes}
+
+
+def test_every_engine_finds_the_same_rows_that_fit_no_cell(source, unfit_by_duckdb):
     found = source.read_through(DOMAIN)
     assert found.rows == ROWS
-    assert {m.attribute.name: m for m in found.attributes} == {m.attribute.name: m for m in here.attributes}
+    assert {m.attribute.name: m for m in found.attributes} == unfit_by_duckdb
 
 
 def test_remote_rows_are_not_kept_here(source, monkeypatch):

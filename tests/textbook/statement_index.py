@@ -13,7 +13,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from test_theorems import ROOT, found_in, normalised
+from test_theorems import ROOT, found_in, normalised, written
 
 PAGE = ROOT / "docs" / "textbook.md"
 BEGIN, END = "<!-- index: begin -->", "<!-- index: end -->"
@@ -55,16 +55,6 @@ def _note(found: dict[tuple[str, str], list[str]], name: str, text: str) -> None
             known.append(name)
 
 
-def tests() -> dict[str, str]:
-    """The name of each test, without test_, and the file that holds it."""
-    return {
-        node.name.removeprefix("test_"): str(path.relative_to(ROOT / "tests"))
-        for path in sorted((ROOT / "tests").rglob("test_*.py"))
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
-    }
-
-
 def _order(statement: str) -> tuple[int, list[int], str]:
     kinds = ("Definition", "Algorithm")
     numbers = [int(number) for number in re.findall(r"\d+", statement)]
@@ -77,7 +67,7 @@ def _order(statement: str) -> tuple[int, list[int], str]:
 
 def index() -> str:
     """One table for each lecture."""
-    known, parts = tests(), []
+    known, parts = written(), []
     by_lecture: dict[str, dict[str, list[str]]] = {lecture: {} for lecture in LECTURES}
     for (lecture, statement), names in stated().items():
         by_lecture[lecture][statement] = names

@@ -74,11 +74,10 @@ def test_what_theory_defines_the_product_uses():
         for package in ("understudy", "understudy_audit", "understudy_demo", "understudy_importers")
         for path in (ROOT / "src" / package).rglob("*.py")
     ]
-    texts = {path: ast.parse(path.read_text(encoding="utf-8")) for path in product}
     used = {
         node.id if isinstance(node, ast.Name) else node.attr
-        for tree in texts.values()
-        for node in ast.walk(tree)
+        for path in product
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Name | ast.Attribute)
     }
     for path in THEORY.glob("*.py"):

@@ -15,6 +15,7 @@ from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
 from sklearn.tree import DecisionTreeClassifier
 
 import understudy as us
+import warm
 from understudy.errors import (
     HandleClosedError,
     LedgerError,
@@ -249,8 +250,7 @@ holdout.score_predictions(np.zeros(4000))
 
 def test_a_kill_between_the_journal_and_the_answer_counts_the_score(tmp_path):
     path = tmp_path / "holdout.db"
-    done = subprocess.run([sys.executable, "-c", KILLED, str(path)], check=False)
-    assert done.returncode == -9
+    assert warm.completed(["-c", KILLED, str(path)]).returncode == -9
     assert Holdout(np.zeros((4000, 1)), np.zeros(4000), queries=10, path=path).left == 9
 
 
@@ -265,10 +265,7 @@ def test_two_processes_never_overspend(tmp_path):
         "except HandleClosedError: pass\n"
         "print(said)"
     )
-    running = [
-        subprocess.Popen([sys.executable, "-c", code, str(path)], stdout=subprocess.PIPE, text=True)
-        for _ in range(2)
-    ]
+    running = [warm.Process(["-c", code, str(path)]) for _ in range(2)]
     assert sum(int(process.communicate()[0]) for process in running) == 25
 
 

@@ -318,8 +318,8 @@ def test_a_file_of_version_0_1_goes_on_under_its_own_terms(tmp_path, monkeypatch
     settings = {"queries": 3, "path": tmp_path / "h.db"}
     labels = np.arange(24_000) % 2
     with monkeypatch.context() as former:  # 0.1 named a metric without its parameters
-        former.setattr(us.Holdout, "_terms", lambda self, name: (
-            f"holdout of {self.rows} rows #{self._sealed.digest} by {self.metric.name}: {self.mode.text}"
+        former.setattr("understudy.validity.holdout.promise_of", lambda ledger, name, sealed, metric, mode: (
+            f"holdout of {sealed.persons} rows #{sealed.digest} by {metric.name}: {mode.text}"
         ))  # fmt: skip
         us.Holdout(None, labels, metric="log_loss(cap=3)", **settings).score_predictions(np.full(24_000, 0.5))
     assert us.Holdout(None, labels, metric="log_loss(cap=3)", **settings).left == 2

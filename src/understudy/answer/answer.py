@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Literal, Protocol, overload
+from typing import TYPE_CHECKING, Any, Literal, Protocol, cast, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -264,3 +264,10 @@ class Answer:
             [*by, self.measure, "error", ""], shown, numbers=(self.measure, "error"), total=self.query.size
         )
         return notebook.panel(self.described, found, note=note)
+
+
+def flat_numbers(nested: Any) -> list[float | None]:
+    """The numbers of an array as `as_dict` has it, a list of lists or one number, in the order of its cells."""
+    if not isinstance(nested, list):
+        return [nested]
+    return [number for part in cast("list[Any]", nested) for number in flat_numbers(part)]

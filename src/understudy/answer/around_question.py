@@ -22,9 +22,9 @@ from understudy.answer.around_answer import AroundAnswer
 from understudy.answer.counts import CellCounts, SourceCounts
 from understudy.answer.select_question import SelectQuestion
 from understudy.answer.sql_answer import SqlAnswer
+from understudy.answer.statement_question import StatementQuestion
 from understudy.errors import StatementError, TooLargeError
 from understudy.query.column import Column, ColumnType
-from understudy.query.marginal import Marginal
 
 if TYPE_CHECKING:
     from understudy.desk.desk import Desk
@@ -41,10 +41,9 @@ _KINDS: dict[str, ColumnType] = {
 
 
 @dataclass(frozen=True, eq=False)
-class AroundQuestion:
+class AroundQuestion(StatementQuestion):
     """What a statement around SELECTs over the table asks: the counts of these, and `outer` on their rows."""
 
-    text: str
     compiled: CompiledAround = field(repr=False)
     columns: tuple[Column, ...]
 
@@ -67,18 +66,6 @@ class AroundQuestion:
         empty = {name: _released(part.columns, ()) for name, part in _named(compiled)}
         found = shared_desk().describe(compiled.outer, empty)
         return cls(text, compiled, _columns(found))
-
-    @property
-    def marginals(self) -> tuple[Marginal, ...]:
-        return self.compiled.marginals
-
-    @property
-    def running(self) -> dict[int, str]:
-        return self.compiled.running
-
-    @property
-    def words(self) -> str:
-        return self.text
 
     def answer(self, counts: SourceCounts) -> AroundAnswer:
         """The inner answers, and what the outer statement makes of their rows."""

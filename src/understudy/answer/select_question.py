@@ -11,33 +11,20 @@ import numpy as np
 from understudy.answer.answer import noise_together, on_population
 from understudy.answer.counts import Floats, SourceCounts
 from understudy.answer.sql_answer import SqlAnswer
+from understudy.answer.statement_question import StatementQuestion
 from understudy.query.cell_noise import CellNoise
 from understudy.query.column import Column
-from understudy.query.marginal import Marginal
 
 if TYPE_CHECKING:
     from understudy.sql import CompiledSql, Estimate
-    from understudy.sql.compiled import Key
+    from understudy.sql.estimate import Key
 
 
 @dataclass(frozen=True, eq=False)
-class SelectQuestion:
+class SelectQuestion(StatementQuestion):
     """A SELECT statement."""
 
-    text: str
     compiled: CompiledSql
-
-    @property
-    def marginals(self) -> tuple[Marginal, ...]:
-        return self.compiled.marginals
-
-    @property
-    def running(self) -> dict[int, str]:
-        return self.compiled.running
-
-    @property
-    def words(self) -> str:
-        return self.text
 
     @property
     def columns(self) -> tuple[Column, ...]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from understudy.query.column import Column
     from understudy.sql import Estimate
-    from understudy.sql.compiled import Key
+    from understudy.sql.estimate import Key
 
     Cell = Key | Estimate
 
@@ -207,7 +207,7 @@ def _estimate(cell: Cell) -> Estimate | None:
 
     Imported here, so that a program that answers no SELECT statement does not load the compiler.
     """
-    from understudy.sql.compiled import Estimate
+    from understudy.sql.estimate import Estimate
 
     return cell if isinstance(cell, Estimate) else None
 

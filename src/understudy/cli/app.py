@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import sys
 from difflib import get_close_matches
+from functools import cache
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -69,11 +70,17 @@ app.add_typer(ledger, name="ledger", rich_help_panel=LOOK_AFTER)
 audit.command("validity", cls=ProgramCommand)(validity_audit)
 
 
+@cache
+def program() -> Any:
+    """The commands with their options, as the parser of command lines has them: made from signatures, once."""
+    return typer.main.get_command(app)
+
+
 def main() -> None:
     """Run the program; every failure is a message and an exit status, never a traceback."""
     with interruptible() as interruption:
         try:
-            status = app(standalone_mode=False, prog_name="understudy", **help_settings())
+            status = program()(standalone_mode=False, prog_name="understudy", **help_settings())
         except BaseException as stop:
             if interruption.happened or isinstance(stop, (Abort, KeyboardInterrupt)):
                 status = INTERRUPTED
@@ -124,7 +131,7 @@ def _usage(error: TyperException) -> str:
 def _named(words: list[str]) -> list[str]:
     """The command, and the one within it, that the words of a command line begin with."""
     names: list[str] = []
-    commands: dict[str, Any] = getattr(typer.main.get_command(app), "commands", {})
+    commands: dict[str, Any] = getattr(program(), "commands", {})
     for word in words:
         if word not in commands:
             break

@@ -17,8 +17,9 @@ from understudy.cli.terminal import say
 if TYPE_CHECKING:
     from understudy.answer.answer import Answer
     from understudy.answer.sql_answer import SqlAnswer
+    from understudy.curator.prepared_question import PreparedQuestion
     from understudy.privacy.noise_name import Noise
-    from understudy.project import PreparedQuestion, Project
+    from understudy.project import Project
     from understudy.sessions.session import Session
 
 

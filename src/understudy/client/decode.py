@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.answer.answer import Answer
+from understudy.answer.answer import Answer, flat_numbers
 from understudy.answer.around_answer import AroundAnswer
 from understudy.answer.cut_bins import CutBins
 from understudy.answer.sql_answer import SqlAnswer
@@ -27,7 +27,7 @@ from understudy.query.cutting import read_cutting
 from understudy.query.expression import parse
 from understudy.query.marginal import Marginal
 from understudy.query.measure_words import begins_with_measure, cells_of_measure
-from understudy.sql.compiled import Estimate
+from understudy.sql.estimate import Estimate
 
 CURRENCIES: dict[str, type[PureDP] | type[ZCDP]] = {PureDP.currency: PureDP, ZCDP.currency: ZCDP}
 
@@ -67,14 +67,14 @@ def answer_from_plain(plain: Mapping[str, Any], question: str, domain: Domain) -
         cost=cost_from_plain(plain["cost"]),
         beta=plain["beta"],
         source=plain["source"],
-        population_error=None if expected is None else _numbers(_flat(expected), query),
+        population_error=None if expected is None else _numbers(flat_numbers(expected), query),
         population_beta=plain["population_beta"],
         population_theorem=plain.get("population_theorem"),
         noise=plain.get("noise"),
         unit=plain["unit"],
         cut_bins=None if cut is None else _cut_bins(cut, query),
-        low=_numbers(_flat(plain["low"]), query) if "low" in plain else None,
-        high=_numbers(_flat(plain["high"]), query) if "high" in plain else None,
+        low=_numbers(flat_numbers(plain["low"]), query) if "low" in plain else None,
+        high=_numbers(flat_numbers(plain["high"]), query) if "high" in plain else None,
     )
 
 
@@ -128,14 +128,10 @@ def _numbers(listed: Sequence[float | None], query: Marginal) -> NDArray[np.floa
 
 
 def _cut_bins(plain: Mapping[str, Any], query: Marginal) -> CutBins:
-    low, high, part = (_numbers(_flat(plain[name]), query) for name in ("low", "high", "discretisation"))
+    low, high, part = (
+        _numbers(flat_numbers(plain[name]), query) for name in ("low", "high", "discretisation")
+    )
     return CutBins(low, high, part)
-
-
-def _flat(nested: Any) -> list[float | None]:
-    if not isinstance(nested, list):
-        return [nested]
-    return [number for part in nested for number in _flat(part)]
 
 
 def _cell(column: Column, plain: Any) -> Any:

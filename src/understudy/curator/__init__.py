@@ -7,5 +7,7 @@ nothing. A sparse vector is an open handle that a Curator returns: it is charged
 
 It may import the rooms that describe, price, count and draw (`mechanism`, `ledger`, `table`, `noise`,
 `privacy`); sessions, releases and the command line reach data through it and no other way. Start with
-`curator.curator.Curator`; what can be said before a charge, without data, is in `curator.calibration`.
+`curator.curator.Curator`, and `curator.door`, the one way that all of its looks go. What can be said before a
+charge, without data, is in `curator.calibration`; a question that is read and priced is a
+`curator.prepared_question.PreparedQuestion`.
 """

@@ -13,27 +13,23 @@ from fractions import Fraction
 from functools import cache
 from math import floor
 
+from understudy.curator.prepared_measurement import Mechanism, PreparedMeasurement
 from understudy.domain.domain import Domain
 from understudy.domain.refinement import refines
 from understudy.errors import ParameterError, QueryError, RefusedError
 from understudy.mechanism.additive import Additive, error_of, noise_for
 from understudy.mechanism.bounded_noise import BoundedMechanism
-from understudy.mechanism.gaussian import GaussianMechanism
-from understudy.mechanism.laplace import LaplaceMechanism
 from understudy.mechanism.quantile import QuantileMechanism, quantile_sensitivity, shift_for
 from understudy.mechanism.quantile_hierarchy import QuantileHierarchy
-from understudy.mechanism.rounded_normal import RoundedNormalMechanism
-from understudy.noise.sums import NEARLY_NORMAL, NoiseLaw, weighted_bound
 from understudy.privacy.bounded_noise import MAX_REACH
 from understudy.privacy.budget import Budget
 from understudy.privacy.calibrate import cheapest
 from understudy.privacy.columns import PARTITION, CountColumns, SharedColumns, WeightColumns
 from understudy.privacy.cost import UNITS
-from understudy.privacy.event import Event, Selection, Together
+from understudy.privacy.event import Selection
 from understudy.privacy.filter import RenyiFilter
 from understudy.privacy.price import Currency, Price
 from understudy.privacy.relation import Relation, Sensitivity
-from understudy.query.cell_noise import CellNoise
 from understudy.query.disjoint import are_quantiles_of_one, excludes, shares_a_unit
 from understudy.query.marginal import Marginal
 from understudy.query.quantile_end import QuantileEnd
@@ -41,100 +37,6 @@ from understudy.rational import Number, positive, probability
 
 MOMENT_STEPS = 1 << 20
 """Steps of the lattice of a moment, for what one row can add at most: even, so that a half is a whole number."""
-
-
-Mechanism = Additive | QuantileMechanism | QuantileHierarchy
-"""What a marginal, or a stack of them, is released by."""
-
-
-def noise_name(mechanism: Mechanism) -> str:
-    """What a mechanism adds to sums, by its name; `exponential` where quantiles are drawn by ranks."""
-    if isinstance(mechanism, QuantileMechanism):
-        return "exponential"
-    drawn = mechanism.rounds[0] if isinstance(mechanism, QuantileHierarchy) else mechanism
-    if isinstance(drawn, BoundedMechanism):
-        return "bounded"
-    return "laplace" if isinstance(drawn, LaplaceMechanism) else "gaussian"
-
-
-@dataclass(frozen=True, eq=False)
-class PreparedMeasurement:
-    """Marginals, and for each the mechanism that will measure it and its lattice resolution; made without data.
-
-    `errors` are half-widths in people, one for each marginal; all cells of a marginal hold together with
-    probability 1 - `beta`. `stacks` are the places of marginals that get one noise as one vector, since no row
-    counts in two of them, or by no more than 1 in all, or that follow from the same counts (`query.disjoint`): all
-    of a stack have the same mechanism, and one event. `rows_at_most` bounds the number of rows where weights are
-    rounded.
-    """
-
-    marginals: tuple[Marginal, ...]
-    mechanisms: tuple[tuple[Mechanism, int], ...]
-    errors: tuple[float, ...]
-    beta: Number
-    stacks: tuple[tuple[int, ...], ...]
-    rows_at_most: int = 0
-
-    @property
-    def noises(self) -> tuple[CellNoise | None, ...]:
-        """For each marginal the noise on its cells, in people, where it is nearly normal or Laplace noise."""
-        if self.beta == 0:  # bounded noise: what is certain is certain, and normal noise never is
-            return (None,) * len(self.marginals)
-        return tuple(
-            _cell_noise(marginal, *built, float(probability(self.beta)), self.rows_at_most)
-            for marginal, built in zip(self.marginals, self.mechanisms, strict=True)
-        )
-
-    @property
-    def event(self) -> Together:
-        """The noise of all of them together, wherever it is added."""
-        return flat_events([self.mechanisms[stack[0]][0].event for stack in self.stacks])
-
-    @property
-    def charged(self) -> Event:
-        """The same as a ledger records it: the noise of one marginal, or of one stack, stands alone."""
-        return self.event.events[0] if len(self.event.events) == 1 else self.event
-
-
-def _cell_noise(
-    marginal: Marginal, mechanism: Mechanism, resolution: int, beta: float, rows: int
-) -> CellNoise | None:
-    """The noise on a marginal's cells: on the lattice it is within a step of normal or of Laplace noise.
-
-    (`sessions.simulation` says why, for Gaussian noise of variances of at least 4; rounded normal noise is within
-    half a step of what was rounded.) The sum of a moment is rounded once, by half a step, and weights other than 0
-    and 1 row by row, by half a step in each of at most `rows`.
-    """
-    rounding = 0.0 if marginal.moment is None else 0.5
-    if not marginal.where.is_counting:
-        rounding = rows / 2
-    match mechanism:
-        case LaplaceMechanism():
-            moved, variance, step = mechanism.l1, mechanism.variance, 1.0
-        case GaussianMechanism():
-            moved, variance, step = mechanism.l2_squared, mechanism.variance, 1.0
-        case RoundedNormalMechanism():
-            moved, variance, step = mechanism.l2_squared, mechanism.parameter, 0.5
-        case _:
-            return None
-    if moved == 0:
-        return CellNoise(0.0, 0.0, 0.0)
-    if isinstance(mechanism, GaussianMechanism) and variance < NEARLY_NORMAL:
-        return None
-    bound = LaplaceSums(mechanism.scale, resolution) if isinstance(mechanism, LaplaceMechanism) else None
-    return CellNoise(float(variance) / resolution**2, (step + rounding) / resolution, beta, bound)
-
-
-@dataclass(frozen=True)
-class LaplaceSums:
-    """How far weighted sums of Laplace noises of one scale reach, in people: a `WeightedBound`."""
-
-    scale: Fraction
-    resolution: int
-
-    def __call__(self, summed: tuple[tuple[int, int], ...], beta: float) -> float:
-        law = NoiseLaw("laplace", self.scale)
-        return weighted_bound(law, tuple((n, float(w)) for n, w in summed), beta) / self.resolution
 
 
 def check_counts(marginals: Iterable[Marginal]) -> None:
@@ -145,15 +47,6 @@ def check_counts(marginals: Iterable[Marginal]) -> None:
             "other weights",
             remedy="ask for it with other noise",
         )
-
-
-def flat_events(events: Iterable[Event]) -> Together:
-    """Events together, those that are made of several by their parts."""
-    return Together(
-        tuple(
-            part for event in events for part in (event.events if isinstance(event, Together) else (event,))
-        )
-    )
 
 
 @dataclass(frozen=True)

@@ -36,19 +36,21 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import floor
 
-from understudy.curator.calibration import Calibration, PreparedMeasurement
+from understudy.curator.calibration import Calibration
+from understudy.curator.prepared_measurement import PreparedMeasurement
+from understudy.curator.question_price import QuestionPrice
 from understudy.errors import ParameterError, RefusedError
 from understudy.ledger.interface import Ledger
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import DELTA_UNITS, UNITS, delta_units
 from understudy.privacy.event import Event, Pure, unversioned
 from understudy.privacy.filter import RenyiFilter
-from understudy.privacy.noise_name import Noise, check_noise_name
+from understudy.privacy.noise_name import Noise
 from understudy.privacy.price import Currency, Price
 from understudy.query.disjoint import disjoint_stacks
 from understudy.query.marginal import Marginal
 from understudy.query.quantile_end import QuantileEnd
-from understudy.rational import Number, probability
+from understudy.rational import probability
 
 DEFAULT_SHARE = Fraction(1, 100)
 """Part of the whole budget that a question costs when nothing is said about its price or error."""
@@ -129,31 +131,22 @@ def no_pure_epsilon(noise: str) -> RefusedError:
     )
 
 
-@dataclass(frozen=True)
-class QuestionPrice:
-    """What one question may cost: an `epsilon`, a `rho`, an `error` in people, or nothing of these.
+@dataclass(frozen=True, eq=False)
+class _Divided:
+    """A question at its price, divided among what it needs.
 
-    `noise` says which noise is added; `beta` is the probability with which some count is outside its error, which
-    with bounded noise none ever is. Raises ParameterError where several are given, or the noise has no such name.
+    marginals  what is counted for it
+    asked      what it may cost as a whole, or how far off it may be
+    noise      the noise that all of it gets
+    paid       the places of marginals that are paid for, those of one vector together; the others are public
+    share      of β for each marginal that is paid for
     """
 
-    epsilon: Number | None = None
-    rho: Number | None = None
-    error: Number | None = None
-    beta: Number = 0.05
-    noise: Noise = "auto"
-
-    def __post_init__(self) -> None:
-        given = {"epsilon": self.epsilon, "rho": self.rho, "error": self.error}
-        named = [key for key, value in given.items() if value is not None]
-        if len(named) > 1:
-            raise ParameterError(f"give one of epsilon, rho and error, not {' and '.join(named)}")
-        check_noise_name(self.noise)
-        if self.noise == "bounded" and self.epsilon is not None:
-            raise ParameterError(
-                "bounded noise has a price at one Rényi order, and no epsilon of its own",
-                remedy="say how far off the counts may be, by `error`, or what they may cost, by `rho`",
-            )
+    marginals: tuple[Marginal, ...]
+    asked: QuestionPrice
+    noise: str
+    paid: tuple[tuple[int, ...], ...]
+    share: Fraction
 
 
 @dataclass(frozen=True)
@@ -272,53 +265,56 @@ class QuestionPricing:
         rounded: bool,
         stacked: bool = True,
     ) -> PreparedMeasurement:
+        """The measurement with a noise of this name; those about different rows are one vector where `stacked`."""
         places = [i for i, marginal in enumerate(marginals) if not self.calibration.is_public(marginal)]
-        paid = [(place,) for place in places]
+        paid = tuple((place,) for place in places)
         if stacked and len(places) > 1:
             stacks = disjoint_stacks([marginals[i] for i in places])
-            paid = [tuple(places[i] for i in stack) for stack in stacks]
+            paid = tuple(tuple(places[i] for i in stack) for stack in stacks)
         share = probability(asked.beta) / max(len(places), 1)
+        divided = _Divided(tuple(marginals), asked, noise, paid, share)
         if any(isinstance(marginal.moment, QuantileEnd) for marginal in marginals):
-            return self._with_quantiles(marginals, asked, noise, paid, share)
+            return self._with_quantiles(divided)
         if any(marginal.moment is not None for marginal in marginals):
-            return self._with_moments(marginals, asked, noise, paid, share)
+            return self._with_moments(divided)
         if asked.error is not None:
             # A question that is public as a whole costs nothing at any price.
-            prices = [
-                self._price_of([marginals[i] for i in stack], asked.error, share, noise)
-                for stack in paid or [(place,) for place in range(len(marginals[:1]))]
-            ]
+            priced = paid or tuple((place,) for place in range(len(marginals[:1])))
+            prices = [self._price_of(stack, divided) for stack in priced]
             each = max(prices, key=lambda one: one.amount, default=Price(CURRENCY[noise], Fraction(1)))
         else:
             each = self._part(self._whole(asked, noise), max(len(paid), 1), rounded=rounded)
-        free = [(i,) for i in range(len(marginals)) if i not in places]
+        return self._prepared(divided, each)
+
+    def _prepared(self, divided: _Divided, price: Price | Sequence[Price]) -> PreparedMeasurement:
+        """The measurement at one price for all stacks, or one for each marginal; what is public stands alone."""
+        covered = {place for stack in divided.paid for place in stack}
+        free = [(i,) for i in range(len(divided.marginals)) if i not in covered]
         return self.calibration.prepare(
-            marginals, each, beta=share, stacks=sorted([*paid, *free]), certain=noise == "bounded"
+            divided.marginals,
+            price,
+            beta=divided.share,
+            stacks=sorted([*divided.paid, *free]),
+            certain=divided.noise == "bounded",
         )
 
-    def _with_quantiles(
-        self,
-        marginals: Sequence[Marginal],
-        asked: QuestionPrice,
-        noise: str,
-        paid: Sequence[tuple[int, ...]],
-        share: Fraction,
-    ) -> PreparedMeasurement:
+    def _with_quantiles(self, divided: _Divided) -> PreparedMeasurement:
         """A measurement with quantiles in it: drawn each by itself, or found together from refined counts.
 
         That is taken whose ends are expected to be nearer on the whole or, at a given error, which costs less.
         """
         found: list[PreparedMeasurement] = []
         refusal: ParameterError | None = None
-        for stacks in dict.fromkeys((tuple(paid), tuple(_apart(marginals, paid)))):
+        apart = tuple(_apart(divided.marginals, divided.paid))
+        for stacks in dict.fromkeys((divided.paid, apart)):
             try:
-                found.append(self._with_moments(marginals, asked, noise, stacks, share))
+                found.append(self._with_moments(replace(divided, paid=stacks)))
             except ParameterError as error:  # noise that cannot be drawn, or too many levels
                 refusal = refusal or error
         if not found:
             assert refusal is not None
             raise refusal
-        if asked.error is not None:
+        if divided.asked.error is not None:
             return min(found, key=lambda one: self.ledger.budget.price(one.event).units)
         return min(found, key=lambda one: sum(self._ranks(one)))
 
@@ -330,47 +326,36 @@ class QuestionPricing:
             if isinstance(marginal.moment, QuantileEnd) and marginal.moment.side != "point"
         ]
 
-    def _with_moments(
-        self,
-        marginals: Sequence[Marginal],
-        asked: QuestionPrice,
-        noise: str,
-        paid: Sequence[tuple[int, ...]],
-        share: Fraction,
-    ) -> PreparedMeasurement:
+    def _with_moments(self, divided: _Divided) -> PreparedMeasurement:
         """A measurement with moments in it: each stack has a price of its own."""
-        if asked.error is not None:
-            found = [
-                self._price_of([marginals[i] for i in stack], asked.error, share, noise) for stack in paid
-            ]
+        marginals, paid = divided.marginals, divided.paid
+        if divided.asked.error is not None:
+            found = [self._price_of(stack, divided) for stack in paid]
         else:
             parts = [_part_of(marginals[stack[0]]) if len(stack) == 1 else Fraction(1) for stack in paid]
-            whole = self._whole(asked, noise)
+            whole = self._whole(divided.asked, divided.noise)
             found = [self._part(whole, sum(parts) / part, rounded=True) for part in parts]
-        usual = found[0] if found else Price(CURRENCY[noise], Fraction(1))
+        usual = found[0] if found else Price(CURRENCY[divided.noise], Fraction(1))
         prices = [usual] * len(marginals)
         for stack, price in zip(paid, found, strict=True):
             for place in stack:
                 prices[place] = price
-        covered = {place for stack in paid for place in stack}
-        free = [(i,) for i in range(len(marginals)) if i not in covered]
-        return self.calibration.prepare(
-            marginals, prices, beta=share, stacks=sorted([*paid, *free]), certain=noise == "bounded"
-        )
+        return self._prepared(divided, prices)
 
-    def _price_of(self, stack: Sequence[Marginal], error: Number, beta: Number, noise: str) -> Price:
-        """The smallest price at which all counts of a stack are within `error`: that of its largest marginal."""
+    def _price_of(self, places: Sequence[int], divided: _Divided) -> Price:
+        """The smallest price at which all counts of a stack are within the error: that of its largest marginal."""
+        stack, beta, error = [divided.marginals[i] for i in places], divided.share, divided.asked.error
+        assert error is not None
         if isinstance(stack[0].moment, QuantileEnd):
-            beta = probability(beta) * len(stack)
+            beta *= len(stack)
         largest = max(stack, key=lambda marginal: marginal.size)
-        beside = [marginal for marginal in stack if marginal is not largest]
         return self.calibration.price_of(
             largest,
             error=error,
             beta=beta,
-            currency=CURRENCY[noise],
-            beside=beside,
-            certain=noise == "bounded",
+            currency=CURRENCY[divided.noise],
+            beside=[marginal for marginal in stack if marginal is not largest],
+            certain=divided.noise == "bounded",
         )
 
     def _whole(self, asked: QuestionPrice, noise: str) -> Price:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 from math import floor
 
@@ -9,15 +10,40 @@ from understudy.domain.domain import Domain
 from understudy.errors import HandleClosedError, ParameterError, QueryError
 from understudy.ledger.interface import Hidden
 from understudy.ledger.journal import Journal
-from understudy.mechanism.sparse_vector import AboveThreshold, NumericSparse, SparseState
+from understudy.mechanism.sparse_vector import HALF, AboveThreshold, NumericSparse, SparseState, best_share
 from understudy.noise.samplers import NoiseSource
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
-from understudy.rational import Number, exact
+from understudy.rational import Number, exact, probability
 from understudy.table.truth import Truth
 
 MAX_GUESS = 2**60
 """Far above every count: a guess beyond would make the comparison overflow, or not, by what the count is."""
+
+_SHARE = re.compile(r"sparse (?:numeric )?threshold -?\d+ hits \d+ share (\d+/\d+)")
+"""How a sparse vector shares its price, as its handle's record says it; equally where it says nothing."""
+
+
+def threshold_share(
+    share: Fraction | None, queries: int | None, beta: Number, hits: int, *, known: str | None
+) -> Fraction:
+    """The threshold's part of a sparse vector's price.
+
+    A handle that was opened before goes on as `known`, its recorded question, has it: in equal parts without a
+    word. A new one has the given `share`, or the best one for so many `queries`, or an equal one.
+    """
+    if known is not None:
+        kept = _SHARE.match(known)
+        return HALF if kept is None else Fraction(kept[1])
+    if share is not None:
+        return share
+    return HALF if queries is None else best_share(queries, float(probability(beta)), hits)
+
+
+def sparse_question(threshold: int, hits: int, *, numeric: bool, share: Fraction) -> str:
+    """A sparse vector and its public parameters, as a ledger records them."""
+    question = f"sparse {'numeric ' if numeric else ''}threshold {threshold} hits {hits}"
+    return question if share == HALF else f"{question} share {share}"
 
 
 def counting_query(query: LinearQuery, domain: Domain) -> None:

@@ -1,7 +1,8 @@
 """What a custodian declares about a table before anybody asks: the contents of ``understudy.yml``.
 
 `declaration.declaration` has the values (source, domain, budget, neighbouring relation, unit, constraints,
-limits); `declaration.file` reads them from YAML, and names line, field and remedy in every complaint;
+limits); `declaration.file` reads them from YAML, and names line, field and remedy in every complaint
+(`declaration.attributes` and `declaration.constraints` have the longest parts of it);
 `declaration.intake` reads what is said about how text is written; `declaration.outline` is the text of a draft,
 whose lines remember whether they were read off the data and must be reviewed.
 

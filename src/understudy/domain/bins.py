@@ -8,19 +8,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
+from itertools import islice
 from math import floor, inf, isfinite, nextafter
+from operator import lt
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from understudy.domain.attribute import Attribute, Mask, Outside, Value, as_asked
-from understudy.domain.instant import seconds_of
+from understudy.domain.edge import Ordered, as_number, shown
 from understudy.errors import DomainError, QueryError
-
-Ordered = Any
-"""An int, a float, a date or a datetime; all edges of one attribute are of one type (checked when it is made)."""
-
 
 MEASURE_BITS = 26
 """Of the largest number of steps of a measure: squares of them fit into two words of so many bits."""
@@ -56,19 +54,13 @@ class Bins(Attribute):
         super().__post_init__()
         if not self.starts:
             raise DomainError(f"{self.name}: at least two edges are needed to make a bin")
-        for edge in (*self.starts, self.upper):
-            if type(edge) is not type(self.starts[0]):
-                raise DomainError(f"{self.name}: edges must be all integers, all reals or all dates")
-            if isinstance(edge, float) and not isfinite(edge):
-                raise DomainError(f"{self.name}: edges must be finite numbers, not {edge}")
-            if isinstance(edge, int) and not -(2**63) <= edge < 2**63:
-                raise DomainError(f"{self.name}: integer edges must fit into 64 bits")
-            if isinstance(edge, dt.date) and edge == dt.date.max:
-                raise DomainError(f"{self.name}: dates end at 9999-12-30")
+        if len({*map(type, self.starts), type(self.upper)}) > 1:
+            raise DomainError(f"{self.name}: edges must be all integers, all reals or all dates")
+        self._check_edges_fit()
         if isinstance(self.starts[0], float):  # minus zero is zero
             object.__setattr__(self, "starts", tuple(s + 0.0 for s in self.starts))
             object.__setattr__(self, "upper", self.upper + 0.0)
-        rising = all(a < b for a, b in zip(self.starts, self.starts[1:], strict=False))
+        rising = all(map(lt, self.starts, islice(self.starts, 1, None)))
         # The last bin may be the upper bound alone: of real numbers only where a question cuts there.
         closed = self.upper > self.starts[-1] or (
             self.upper == self.starts[-1] and (self.discrete or len(self.starts) > 1)
@@ -80,6 +72,20 @@ class Bins(Attribute):
         if self.resolution is not None:
             object.__setattr__(self, "resolution", Fraction(self.resolution))
             self._check_measure()
+
+    def _check_edges_fit(self) -> None:
+        """Refuse edges that no engine could compare with values; the edges are of one type here."""
+        if isinstance(self.upper, float):
+            for edge in (*self.starts, self.upper):
+                if not isfinite(edge):
+                    raise DomainError(f"{self.name}: edges must be finite numbers, not {edge}")
+            return
+        highest = max(max(self.starts), self.upper)
+        if isinstance(highest, int):
+            if highest >= 2**63 or min(min(self.starts), self.upper) < -(2**63):
+                raise DomainError(f"{self.name}: integer edges must fit into 64 bits")
+        elif highest == dt.date.max:
+            raise DomainError(f"{self.name}: dates end at 9999-12-30")
 
     def _check_measure(self) -> None:
         """Refuse a resolution by which the values cannot be summed as whole numbers of steps."""
@@ -260,7 +266,7 @@ class Bins(Attribute):
         if not self.discrete:
             short = [f"{edge:g}" for edge in (*self.starts, self.upper)]
             exact = zip(short, (*self.starts, self.upper), strict=True)
-            numbers = [_shown(edge) if float(text) != edge else text for text, edge in exact]
+            numbers = [shown(edge) if float(text) != edge else text for text, edge in exact]
             numbers = numbers if self.in_full else short
             ends = [f"{end})" for end in numbers[1:-1]] + [f"{numbers[-1]}]"]
             return tuple(f"[{start}, {end}" for start, end in zip(numbers[:-1], ends, strict=True))
@@ -391,7 +397,7 @@ class Bins(Attribute):
     def _misses_edge(self, operator: str, constant: Ordered) -> QueryError:
         bin_of = bisect_right(self.starts, constant) - 1
         edges = (self.starts[bin_of], (*self.starts, self.upper)[bin_of + 1])
-        near = [_shown(edge) for edge in edges]
+        near = [shown(edge) for edge in edges]
         strict = "<" if operator in ("<", "<=") else ">="
         # The last edge belongs to the last bin.
         last = {"<": "<=", ">=": ">"}[strict] if bin_of + 1 == self.proper_size else strict
@@ -403,21 +409,7 @@ class Bins(Attribute):
             cut = f"{self.name} {operator} {near[0]} cuts the bin {self.proper_labels[bin_of]}"
             return QueryError(cut, remedy=remedy, suggestions=tries)
         return QueryError(
-            f"{_shown(constant)} is not a bin edge of {self.name}",
+            f"{shown(constant)} is not a bin edge of {self.name}",
             remedy=f"nearest: {near[0]} and {near[1]}: {remedy}",
             suggestions=tries,
         )
-
-
-def _shown(edge: Ordered) -> str:
-    """An edge as people write it: a whole number without decimals, a timestamp in quotes."""
-    if isinstance(edge, dt.datetime):
-        return f"'{edge}'"
-    return f"{edge:.0f}" if isinstance(edge, float) and edge.is_integer() and abs(edge) < 1e15 else str(edge)
-
-
-def as_number(edge: Ordered) -> float:
-    """An edge as a number; a date as days, and a timestamp as seconds, since 1970-01-01 00:00:00."""
-    if isinstance(edge, dt.datetime):
-        return float(seconds_of(edge))
-    return float((edge - dt.date(1970, 1, 1)).days) if isinstance(edge, dt.date) else float(edge)

@@ -10,7 +10,8 @@ from functools import cached_property
 import numpy as np
 
 from understudy.domain.attribute import Mask, Outside, Value
-from understudy.domain.bins import Bins, Ordered
+from understudy.domain.bins import Bins
+from understudy.domain.edge import Ordered
 from understudy.domain.instant import DAY_SECONDS, SECOND, instant_of, naive, read_instant, seconds_of
 from understudy.domain.intake import BLANKS
 from understudy.errors import DomainError, QueryError

@@ -14,8 +14,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.domain.bins import Bins, Ordered
+from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain
+from understudy.domain.edge import Ordered
 from understudy.errors import DomainError
 
 

@@ -14,7 +14,7 @@ from understudy.privacy.accountant import Accountant
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import DELTA_UNITS, UNITS, Cost, delta_units
 from understudy.privacy.event import Event
-from understudy.privacy.joint import RULE_2, AccountingRule, Joint
+from understudy.privacy.joint import RULE_3, AccountingRule, Joint
 from understudy.privacy.limits import EVERYBODY_ELSE, MAX_NAME, Limits
 
 MAX_QUESTION = 2000
@@ -43,6 +43,32 @@ class Due:
     payable: bool
 
 
+class FollowingStates:
+    """The states that the last few events would lead to, for an event that is priced again or charged next.
+
+    A question is priced, checked against the budget and charged by one event, and each time the joint price may
+    need sweeps over all tables. Accountants' states and events never change, so that what an event leads to is the
+    same as long as the state is the same object. Copies of books share it; threads that write it at once lose a
+    line.
+    """
+
+    KEPT = 4
+
+    def __init__(self) -> None:
+        self._known: tuple[tuple[Any, Event, Any], ...] = ()
+
+    def after(self, accountant: Accountant[Any], state: Any, event: Event) -> Any:
+        """The state after an event, as the accountant finds it."""
+        known = self._known
+        for before, priced, found in known:
+            if before is state and priced == event:
+                return found
+        found = accountant.after(state, event)
+        lines = tuple(line for line in known if line[0] is state)  # of other states nobody asks again
+        self._known = (*lines, (state, event, found))[-self.KEPT :]
+        return found
+
+
 @dataclass(frozen=True, slots=True)
 class Share:
     """A limit that an analyst draws on: its name, its size, and what was used of it, by all who share it."""
@@ -61,13 +87,14 @@ class Books:
         *,
         limits: Limits | None = None,
         accountant: Accountant[Any] | None = None,
-        rule: AccountingRule = RULE_2,
+        rule: AccountingRule = RULE_3,
     ) -> None:
         self.budget = budget
         self.cap = budget.cap
         self.limits = Limits() if limits is None else limits
         self.accountant: Accountant[Any] = Joint(budget, rule) if accountant is None else accountant
         self.state = self.accountant.start()
+        self._following = FollowingStates()
         self.shares = Shares()
         self.free = 0
         self.paid = 0
@@ -113,8 +140,11 @@ class Books:
         """What an event would be charged now."""
         if delta_units(event):
             self.budget.check_delta(event, 0)  # refused where the budget has no δ for events
-        before, after = self.spent, self.accountant.cost(self.accountant.after(self.state, event))
+        before, after = self.spent, self.accountant.cost(self._after(event))
         return type(after)(after.units - before.units)
+
+    def _after(self, event: Event) -> Any:
+        return self._following.after(self.accountant, self.state, event)
 
     def available(self, *, analyst: str, at: str) -> Cost:
         """The tightest of what is left: of the whole, and of every share that the analyst draws on now."""
@@ -149,7 +179,7 @@ class Books:
 
         A refusal names the tightest bound and changes nothing.
         """
-        state = self.accountant.after(self.state, event)
+        state = self._after(event)
         before, after = self.spent, self.accountant.cost(state)
         self.budget.check_delta(event, self.delta)
         cost = after.units - before.units

@@ -43,7 +43,7 @@ p/F and phi = f under `add-remove m`. All together so cost at most F max (sum of
 else m (Laplace) or m^2 (Gaussian). The maximum is bounded by message passing: for any messages msg_Ca from a
 table T_C to its attributes a, with b_a their sum, it is at most  c + sum_a max b_a + sum_C max(T_C - sum_a
 msg_Ca).  The program makes its sweeps by a fixed rule, which is repeated here in whole numbers. Cells that no
-event has told apart are taken together, which changes no maximum. Ledgers whose terms name accounting 2 bound
+event has told apart are taken together, which changes no maximum. Ledgers whose terms name accounting 2 or 3 bound
 the work: tables and sweeps are paid from a credit that grows with the number of events, and what it cannot pay
 for is not done; the region of an event is then taken larger, or as everybody. A snapshot holds the hash of all
 this, and of what each analyst, the latest day and the latest month were charged.
@@ -101,11 +101,11 @@ FILTER_TERMS = {
 }
 PI = Decimal("3.14159265358979323846264338327950288419716939937510582097494459230781640628620899862803482534")
 Kept = str | tuple[str, Fraction]
-START, GRANT, ONCE = (
-    1 << 25,
+STARTS = {2: 1 << 25, 3: 1 << 26}  # by rule: the credit of work before the first event
+GRANT, ONCE = (
     3 << 8,
     1 << 20,
-)  # rule 2: credit of work, what each event adds, sweeps for one event
+)  # of both rules: what each event adds to the credit, sweeps for one event
 ROOM, BLOCK, OVERHEAD = (
     1 << 19,
     1 << 16,
@@ -248,7 +248,7 @@ class Check:
         ) != sorted(("format", "table", "epsilon", "delta", "currency", "cap")):
             raise Wrong("its terms are not understood")
         rule = terms.get("accounting", 1)
-        if "accounting" in terms and (type(rule) is not int or rule != 2):
+        if "accounting" in terms and (type(rule) is not int or rule not in STARTS):
             raise Wrong("its rule of accounting is not known to this verifier")
         if terms["format"] != 1:
             raise Wrong("its format is not known to this verifier")
@@ -715,8 +715,8 @@ class Purse:
         return extra is not None and extra * variance * 10**15 <= 1
 
     def can_pay(self, work: int) -> bool:
-        """Whether the credit of rule 2 is enough for so much work."""
-        return self.rule == 1 or work <= START + GRANT * self.joined - self.work
+        """Whether the credit of the rule is enough for so much work; that of rule 1 always is."""
+        return self.rule == 1 or work <= STARTS[self.rule] + GRANT * self.joined - self.work
 
     def add(self, event: dict, cost: int) -> None:
         known = RELATION.fullmatch(event["relation"])
@@ -759,7 +759,7 @@ class Purse:
         return clique if fits else None
 
     def raised(self, home: tuple, spans: dict, weight: int) -> bool:
-        """Put the weight on a region; False where rule 2 has no room or no credit for it.
+        """Put the weight on a region; False where the rule has no room or no credit for it.
 
         Where a table may not get larger, the region is taken by all classes of cells that it touches.
         """
@@ -819,7 +819,7 @@ class Purse:
         self.shown = max(self.bound(), self.shown)
 
     def can_sweep(self, before: int) -> bool:
-        """Whether rule 2 can pay for one more sweep, and whether all sweeps for one event stay within a bound."""
+        """Whether the rule pays for one more sweep, and whether all sweeps for one event stay within a bound."""
         return self.rule == 1 or (self.can_pay(self.room) and self.work + self.room <= before + ONCE)
 
     def sweep(self) -> None:

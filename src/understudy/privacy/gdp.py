@@ -64,7 +64,7 @@ from __future__ import annotations
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_HALF_EVEN, Context, Decimal, getcontext, localcontext
 from fractions import Fraction
 from functools import lru_cache
-from math import ceil, erf, erfc, exp, log10, sqrt
+from math import ceil, e, erf, erfc, exp, log10, sqrt
 
 from understudy.errors import ParameterError, RefusedError
 
@@ -158,7 +158,8 @@ def _keeps(steps: int, epsilon: Fraction, delta: Fraction) -> bool:
     """Whether μ² = steps·STEP implies (ε, δ)-DP, and by a hair more."""
     if steps <= 0:
         return True
-    lost = 2 * ceil(-log10(max(float(delta), 1e-300))) + ceil(float(epsilon))
+    # The second tail is multiplied by exp(ε), and its error with it; what remains is compared with δ.
+    lost = 2 * ceil(-log10(max(float(delta), 1e-300))) + ceil(float(epsilon) * log10(e)) + 1
     with localcontext(_context(DIGITS + lost)):
         mu = _decimal(steps * STEP).sqrt()
         price = _decimal(epsilon)

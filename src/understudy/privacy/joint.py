@@ -27,9 +27,9 @@ accuracy, never soundness. Everything is whole units, so that a verifier elsewhe
 
 The work is bounded by a numbered rule (`AccountingRule`) that the first entry of a ledger names. Whoever may ask
 can ask a hundred thousand questions that hardly cost anything, about cells that all have to be told apart. So
-under rule 2 tables are capped, and every event brings the same small credit of work, whatever it costs, from which
-tables and sweeps are paid. What the credit cannot pay for is not done: an event then counts for a larger region or
-for everybody, and the bound keeps the messages that it has. Both are sound.
+under rules 2 and 3 tables are capped, and every event brings the same small credit of work, whatever it costs,
+from which tables and sweeps are paid. What the credit cannot pay for is not done: an event then counts for a
+larger region or for everybody, and the bound keeps the messages that it has. Both are sound.
 """
 
 from __future__ import annotations
@@ -130,9 +130,12 @@ RULE_2 = AccountingRule(
     grant=3 << 8,
     once=1 << 20,
 )
-"""The rule of new ledgers: work is linear in the number of events."""
+"""Work is linear in the number of events. Sessions that buy 5,000 counts in two looks each use up its credit."""
 
-RULES = {rule.number: rule for rule in (RULE_1, RULE_2)}
+RULE_3 = replace(RULE_2, number=3, start=1 << 26)
+"""The rule of new ledgers: the same, with credit for 10,000 questions of every kind of session."""
+
+RULES = {rule.number: rule for rule in (RULE_1, RULE_2, RULE_3)}
 
 
 @dataclass(frozen=True)
@@ -171,7 +174,7 @@ class Joint:
     """The accountant of every ledger: located events jointly, all others by their sum."""
 
     budget: Budget
-    rule: AccountingRule = RULE_2
+    rule: AccountingRule = RULE_3
 
     def start(self) -> JointState:
         return JointState()

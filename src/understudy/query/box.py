@@ -17,8 +17,9 @@ from zlib import compress, decompress
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.domain.bins import Bins, Ordered
+from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain
+from understudy.domain.edge import Ordered
 from understudy.domain.refinement import RefinedDomain, refined
 from understudy.errors import DomainError
 from understudy.query.linear import LinearQuery

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.domain.bins import Bins, as_number
+from understudy.domain.bins import Bins
 from understudy.domain.domain import Clique, Domain
+from understudy.domain.edge import as_number
 from understudy.domain.refinement import coarse_cells
 from understudy.query.linear import Factor, LinearQuery
 from understudy.query.marginal import Marginal

@@ -22,13 +22,8 @@ from understudy.memory import as_text, default_limit
 from understudy.query.marginal import Marginal
 from understudy.query.residuals import parts_of
 from understudy.releases.adaptive.pick import Candidates
-from understudy.releases.adaptive.rule import (
-    BYTES_PER_CELL,
-    BYTES_PER_SWEPT,
-    limits_of,
-    numbers_swept,
-    triples_are_few,
-)
+from understudy.releases.adaptive.rule import BYTES_PER_CELL, BYTES_PER_SWEPT, limits_of, triples_are_few
+from understudy.releases.adaptive.sweep_choice import numbers_swept
 from understudy.releases.aim import MODEL_BYTES, ORDER
 from understudy.releases.run import Run
 from understudy.standin.from_interactions import NEWTON_CELLS, TREE_CELLS

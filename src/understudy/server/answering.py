@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 from understudy.answer.around_answer import AroundAnswer
+from understudy.curator.prepared_question import PreparedQuestion, QuestionPurchase
 from understudy.errors import (
     LedgerError,
     RequestConflictError,
@@ -20,7 +21,6 @@ from understudy.errors import (
     UnderstudyError,
 )
 from understudy.privacy.cost import Cost
-from understudy.project import PreparedQuestion, QuestionPurchase
 from understudy.server.approvals import Approval, Approvals
 from understudy.server.asked import ANSWERED, Asked, AskedQuestion, KeptReply
 from understudy.server.config import ServerConfig

@@ -19,6 +19,7 @@ from typing import Any
 
 from understudy.answer.answer import Answer
 from understudy.answer.sql_answer import SqlAnswer
+from understudy.curator.prepared_question import PreparedQuestion
 from understudy.curator.pricing import check_noise
 from understudy.errors import (
     DeclarationError,
@@ -30,7 +31,7 @@ from understudy.errors import (
     UnderstudyError,
 )
 from understudy.ledger.store import DurableLedger
-from understudy.project import PreparedQuestion, Project, open_project
+from understudy.project import Project, open_project
 from understudy.server.problems import away
 from understudy.sessions.session import Session, session
 

@@ -1,4 +1,4 @@
-"""Which part of β a count gets that is bought by itself: more while few were bought.
+"""Which part of β a count gets that is bought by itself: more while few were bought; and which part a class gets.
 
 The price of a count grows with the logarithm of one over its share of β. Even shares, β over the number of
 questions that are expected, are right for a session that buys all of them. Most sessions end early, and most
@@ -14,6 +14,10 @@ Why         Each is a part, at most one, of what is left, which is made smaller 
 Cost        With 10,000 questions expected the first count costs two thirds of what it costs with an even
             share, the thousandth as much, and one that comes after thousands of others at most a tenth more
             (`least_share`).
+Classes     The price of a class grows with the logarithm of one over its share, as that of counts does. Prices P
+            and R of two purchases grow together the least where their shares are as P to R. So a class of price P
+            gets the part P/(P + OTHERS·R) of what is left, where R was paid so far for other classes and for
+            questions that it does not answer: they are expected to cost OTHERS times as much as that.
 """
 
 from __future__ import annotations
@@ -25,6 +29,14 @@ RATE = 0.25
 
 LEAD = 50.0
 """As if so many counts had been bought before the first: it gets the part RATE/LEAD."""
+
+OTHERS = 3.0
+"""What a class does not answer is expected to cost so many times what it has cost so far."""
+
+
+def part_of_class(price: float, others: float) -> float:
+    """The part of what is left of β for a class, where `others` was paid for what it does not answer."""
+    return price / (price + OTHERS * max(others, 0.0))
 
 
 def part_of_left(bought: int, expected: int) -> float:

@@ -118,8 +118,8 @@ def rounded(share: float) -> float:
 
 
 def coarse(share: float) -> float:
-    """A share of β rounded down to a power of √2, so that few different bands have to be simulated."""
-    return float(2.0 ** (np.floor(2 * np.log2(share)) / 2))
+    """A share of β rounded down to a power of the fourth root of 2, so that few different bands are looked for."""
+    return float(2.0 ** (np.floor(4 * np.log2(share)) / 4))
 
 
 def digits(price: float) -> Fraction:

@@ -36,7 +36,7 @@ from understudy.errors import LedgerError, ParameterError, RefusedError, Request
 from understudy.ledger.interface import SEPARATOR, Ledger
 from understudy.ledger.journal import Journal
 from understudy.sessions.purchase_journal import PurchaseJournal
-from understudy.sessions.state_codec import Unreadable, Unwritable, read, written
+from understudy.sessions.state_codec import StateWriter, Unreadable, Unwritable, read, written
 
 EACH = 32
 """Purchases since the last checkpoint from which on there may be another."""
@@ -81,6 +81,7 @@ class SessionCheckpoint:
         self._purchases = purchases
         self._bound = bound
         self._known = known
+        self._writer = StateWriter(known)
         self._kept = self._journal()
         self._at = 0
 
@@ -143,7 +144,7 @@ class SessionCheckpoint:
         if self._kept is None:
             return
         try:
-            line, whole = self._headline(number), written(state, self._known)
+            line, whole = self._headline(number), self._writer.whole(state)
             if line is None or len(whole) > MOST_BYTES:
                 return
             _follow(self._kept)

@@ -86,13 +86,29 @@ def suprema(noise: Values, *, ordered: bool) -> Values:
     """
     draws, size = noise.shape
     if ordered:
-        prefix = np.concatenate([np.zeros((draws, 1)), np.cumsum(noise, axis=1)], axis=1)
-        found = [np.abs(prefix[:, k:] - prefix[:, : size + 1 - k]).max(axis=1) for k in range(1, size + 1)]
-        return np.stack([np.zeros(draws), *found], axis=1)
+        found = np.zeros((size + 1, draws))
+        for at in range(0, draws, BLOCK):
+            _largest_ranges(noise[at : at + BLOCK], found[:, at : at + BLOCK])
+        return np.ascontiguousarray(found.T)
     rising = np.sort(noise, axis=1)
     top = np.cumsum(rising[:, ::-1], axis=1)
     bottom = -np.cumsum(rising, axis=1)
     return np.concatenate([np.zeros((draws, 1)), np.maximum(top, bottom)], axis=1)
+
+
+def _largest_ranges(noise: Values, found: Values) -> None:
+    """Write the largest |N(S)| over the ranges of k cells into `found[k]`, for each row of noise.
+
+    Draws lie along the last axis here, a block of them at a time, so that the maxima are taken over whole vectors
+    that stay in the processor's cache.
+    """
+    draws, size = noise.shape
+    prefix = np.zeros((size + 1, draws))
+    np.cumsum(noise.T, axis=0, out=prefix[1:])
+    room = np.empty((size, draws))
+    for k in range(1, size + 1):
+        sums = np.subtract(prefix[k:], prefix[: size + 1 - k], out=room[: size + 1 - k])
+        np.abs(sums, out=sums).max(axis=0, out=found[k])
 
 
 @lru_cache(maxsize=512)

@@ -24,19 +24,20 @@ from understudy.query.box import Box
 from understudy.query.marginal import Marginal
 from understudy.rational import Number
 from understudy.sessions.allowance import Allowance
-from understudy.sessions.beta_spending import least_share, part_of_left
+from understudy.sessions.beta_spending import least_share, part_of_class, part_of_left
 from understudy.sessions.calibrator import Calibrator, coarse, rounded
 from understudy.sessions.completing import CompletingPurchase
 from understudy.sessions.direct import BOUNDED, DirectPurchase, can_plan_sum, running_sums
 from understudy.sessions.families import Kind
 from understudy.sessions.histogram import MOST, HistogramPurchase, RowCountPurchase
+from understudy.sessions.histogram_rent import HistogramRents, due_at
 from understudy.sessions.knowledge import TOUCHING, Knowledge, boxes_of
 from understudy.sessions.looks import FIRST, LookPurchase, dearer, next_look
 from understudy.sessions.marginals_class import MarginalsPurchase, can_buy
 from understudy.sessions.planned_sums import SUM_SHARE
 from understudy.sessions.product_class import ProductPurchase, is_feasible
 from understudy.sessions.purchase import Purchase
-from understudy.sessions.ski_rental import MEMBERS, MarginalsSkiRental, SkiRental, cell_of
+from understudy.sessions.ski_rental import MOST_OF_BETA, MarginalsSkiRental, SkiRental, cell_of
 from understudy.sessions.terms import AllMarginals, Announced, Conjunctions, Terms
 
 HISTOGRAMS = 0.1
@@ -51,19 +52,18 @@ TOTAL = 0.02
 ANNOUNCED = 0.9
 """Part of what is left of β that goes to the classes that were announced."""
 
-GROUP_BYS = 0.75
-"""Part of what is left of β that goes to the class of all marginals: it will answer most of what is asked."""
-
 HISTOGRAMS_COST = 0.1
 """Histograms may cost together this part of the price of all expected questions, each bought by itself."""
 
-HISTOGRAM_RENT, HISTOGRAM_COUNTS = 6.0, 25.0
-"""A histogram is bought once questions about its attribute have cost so many times its price, and so many
-counts: its bounds spare some of them, and small counts, which it would spare most of, are cheap by themselves
-(`looks`)."""
+MAIN = 0.4
+"""A class that gets more than this part of what is left of β is a main class: little else was paid for."""
 
 CELL_COUNTS = 0.5
-"""The same where counts of single cells lead to the class: conjunctions of other kinds come beside them."""
+"""The most of what is left of β that goes to the class of all marginals where counts of single cells lead to it:
+conjunctions of other kinds come beside them."""
+
+MEMBERS = 2.0
+"""How many questions the ranges that a quantile needs are expected to answer, for each of their cells."""
 
 LEAST_SHARE = 1e-250
 """A share of β below this buys nothing: the tails of noise are not computed so far out."""
@@ -109,8 +109,11 @@ class PurchasePolicy:
         self._orders: set[int] = set()
         self._marginals_rental = MarginalsSkiRental()
         self._cells_rental = MarginalsSkiRental(of_cells=True)
-        self._histogram_rents: dict[tuple[str, bool], float] = {}
+        self._histogram_rents = HistogramRents(calibrator)
+        self._has_main_class = False
         self._counts_bought = 0
+        self._paid = 0.0
+        """What counts and classes, which share `left`, have cost so far, in ε or ρ."""
         beta = float(terms.beta)
         # What is left of β for classes and single questions, as a probability.
         self.left = beta * (1 - HISTOGRAMS - CELLS - (0.0 if calibrator.relation.rows_are_public else TOTAL))
@@ -138,6 +141,11 @@ class PurchasePolicy:
 
     def _take(self, share: float) -> None:
         self.left = max(nextafter(self.left - share, 0.0), 0.0)
+
+    @note.register
+    def _(self, purchase: ProductPurchase) -> None:
+        self._has_main_class = self._has_main_class or self._is_main(purchase)
+        self._take(purchase.share)
 
     @note.register
     def _(self, purchase: DirectPurchase) -> None:
@@ -174,6 +182,7 @@ class PurchasePolicy:
 
     @made.register
     def _(self, purchase: ProductPurchase, charged: Cost) -> None:
+        self._paid += float(purchase.price.amount)
         self._ski_rental.bought(purchase)
         if purchase.asked_for:
             self._allowance.asked_for(self._event(purchase), purchase.by, purchase.where)
@@ -182,6 +191,7 @@ class PurchasePolicy:
 
     @made.register
     def _(self, purchase: MarginalsPurchase, charged: Cost) -> None:
+        self._paid += float(purchase.price.amount)
         self._orders.add(purchase.order)
         if not self._is_announced(AllMarginals(purchase.order)):
             self._bought_ahead(purchase)
@@ -207,12 +217,10 @@ class PurchasePolicy:
         marginal, price = purchase.marginal, purchase.price
         if not self._terms.is_direct:
             self._allowance.paid(self._event(purchase))
+        self._paid += float(price.amount)
         if marginal.moment is not None or _is_cut(marginal) or self._terms.is_direct:
             return  # no class of counts of declared cells would have answered it
-        for name in marginal.clique:
-            kind = name, bool(marginal.by)
-            part = float(price.amount) / len(marginal.clique)
-            self._histogram_rents[kind] = self._histogram_rents.get(kind, 0.0) + part
+        self._histogram_rents.pay(marginal, float(price.amount))
         if marginal.by:
             self._marginals_rental.pay(marginal, price.amount, again=again)
         elif (box := Box.of(marginal.where)) is not None:
@@ -296,18 +304,39 @@ class PurchasePolicy:
     def _permits(self, purchases: Sequence[Purchase], *, asked: int) -> bool:
         """Whether the allowance permits purchases ahead. Histograms have a part of β of their own.
 
-        It does not permit what the ledger has no price for, such as little noise under a `gdp` filter.
+        What may follow is reckoned with: falling shares of β for counts, in two looks; or, after a main class,
+        even shares in one look, which are less dear in the end (`_are_shares_even`). The allowance does not permit
+        what the ledger has no price for, such as little noise under a `gdp` filter.
         """
         of_their_own = (HistogramPurchase, RowCountPurchase)
         left = self.left - sum(p.share for p in purchases if not isinstance(p, of_their_own))
         events = [self._event(purchase) for purchase in purchases]
-        least = least_share(left, self._counts_bought, self._terms.ahead(asked) + 1) * (1 - FIRST)
+        expected = self._terms.ahead(asked) + 1
+        shares = [least_share(left, self._counts_bought, expected) * (1 - FIRST)]
+        if any(self._is_main(purchase) for purchase in purchases):
+            shares.append(left / expected)
         try:
-            return self._allowance.permits(
-                events, least_share=least, dearer=dearer(self._calibrator), asked=asked
+            return any(
+                self._allowance.permits(
+                    events, least_share=least, dearer=dearer(self._calibrator), asked=asked
+                )
+                for least in shares
             )
         except RefusedError:
             return False
+
+    def _is_main(self, purchase: Purchase) -> bool:
+        """Whether a class gets much of what is left of β, since little was paid beside it."""
+        return isinstance(purchase, ProductPurchase) and purchase.share > MAIN * self.left
+
+    def _are_shares_even(self, *, asked: int) -> bool:
+        """Whether counts get even shares of β, and are bought in one look.
+
+        They do after a main class, for which the allowance may have reckoned with that: few counts follow it, and
+        the dearest of them decides when it may be bought. When the allowance permits falling shares again, they
+        get these.
+        """
+        return self._terms.is_direct or (self._has_main_class and not self._permits([], asked=asked))
 
     def preparations(self, marginal: Marginal, *, asked: int) -> list[Purchase]:
         """Histograms to buy before a question: of its attributes, while they cost little beside all questions.
@@ -323,11 +352,13 @@ class PurchasePolicy:
             plain = bool(marginal.by)
             if self._domain[name].size < 2 or not self._histograms.isdisjoint({(name, False), (name, plain)}):
                 continue
-            rent = self._histogram_rents.get((name, plain), 0.0)
-            if rent < HISTOGRAM_COUNTS * self._single_price:
+            worth = self._histogram_rents.worth(
+                name, plain=plain, asked=asked, ahead=self._terms.ahead(asked)
+            )
+            if worth < due_at(0.0, self._single_price):
                 continue  # whatever it costs: its price, which takes long to find, is not needed
             histogram = self._histogram(name, plain=plain)
-            if rent < HISTOGRAM_RENT * float(histogram.price.amount) + HISTOGRAM_COUNTS * self._single_price:
+            if worth < due_at(float(histogram.price.amount), self._single_price):
                 continue
             cost += float(histogram.price.amount)
             if cost <= HISTOGRAMS_COST * self._single_price * self._terms.queries and self._permits(
@@ -414,11 +445,12 @@ class PurchasePolicy:
         Raises an `InsufficientBudgetError` in the currency `beta` where too little of β is left.
         """
         expected = self._terms.ahead(asked) + 1
-        part = 1 / expected if self._terms.is_direct else part_of_left(self._counts_bought, expected)
+        are_even = self._are_shares_even(asked=asked)
+        part = 1 / expected if are_even else part_of_left(self._counts_bought, expected)
         share = rounded(self.left * part)
         if share < LEAST_SHARE:
             raise InsufficientBudgetError(requested=inf, remaining=0.0, currency="beta")
-        planned = self._share_of_sum(knowledge, marginal, share, expected)
+        planned = 0.0 if are_even else self._share_of_sum(knowledge, marginal, share, expected)
         return DirectPurchase.of(self._calibrator, knowledge, marginal, share, of_sum=planned)
 
     def _share_of_sum(self, knowledge: Knowledge, marginal: Marginal, share: float, expected: int) -> float:
@@ -427,7 +459,7 @@ class PurchasePolicy:
         What is left to the count itself is no less than the least share that any count can still get. So a count
         with a sum is no dearer than the allowance takes counts to be.
         """
-        if not knowledge.sums.are_worth_it or self._terms.is_direct:
+        if not knowledge.sums.are_worth_it:
             return 0.0
         planned = rounded(SUM_SHARE * share)
         least = least_share(self.left, self._counts_bought, expected)
@@ -446,7 +478,7 @@ class PurchasePolicy:
             return second if certain is None or second.price.amount < certain.price.amount else certain
         usual, certain = self._offers(knowledge, marginal, asked=asked)
         direct = cheaper(usual, certain)
-        if usual is None or self._terms.is_direct:
+        if usual is None or self._are_shares_even(asked=asked):
             return direct
         look = LookPurchase.of(self._calibrator, knowledge, usual)
         if look is not None:
@@ -474,7 +506,9 @@ class PurchasePolicy:
             marginals = self._marginals(knowledge, self._cells_rental, cell, price, asked=asked)
             if marginals is not None:
                 return marginals
-        product = self._ski_rental.choose(box, direct.price, left=self.left, asked=asked, ahead=ahead)
+        product = self._ski_rental.choose(
+            box, direct.price, paid=self._paid, left=self.left, asked=asked, ahead=ahead
+        )
         return product if product is not None and self._permits([product], asked=asked) else direct
 
     def _marginals(
@@ -491,7 +525,9 @@ class PurchasePolicy:
         order = 0 if self._orders else rental.due(self._calibrator, marginal, price, asked=asked, ahead=ahead)
         if not order:
             return None
-        share = rounded(self.left * (CELL_COUNTS if rental.of_cells else GROUP_BYS))
+        rent = rental.rent + float(price)
+        part = part_of_class(rent, self._paid + float(price) - rent)
+        share = rounded(self.left * min(part, CELL_COUNTS if rental.of_cells else MOST_OF_BETA))
         offer = MarginalsPurchase.of(self._calibrator, knowledge, order, share)
         if offer is None or not rental.is_worth(offer.price):
             return None

@@ -33,8 +33,10 @@ from understudy.domain.domain import Clique, Domain
 from understudy.privacy.joint import WIDE
 from understudy.privacy.price import Price
 from understudy.query.box import Box, Cells
+from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.rational import Number
+from understudy.sessions.beta_spending import part_of_class
 from understudy.sessions.calibrator import Calibrator, coarse
 from understudy.sessions.families import CellFamily, Kind, Product
 from understudy.sessions.knowledge import Knowledge, Place
@@ -48,8 +50,8 @@ SMALL = 1 << 10
 MOST_RENTS = 1 << 16
 """Candidates whose payments are remembered; the one that was paid for longest ago is forgotten first."""
 
-MEMBERS = 2.0
-"""How many questions a class is expected to answer, for each cell of its attributes."""
+MOST_OF_BETA = 0.75
+"""The most of what is left of β that goes to one class (`beta_spending.part_of_class`)."""
 
 FEW = 3
 """An unordered attribute of at most so many cells counts as a label, which is often asked for beside others."""
@@ -69,6 +71,9 @@ its price was paid as rent."""
 
 FORECAST_GROUP_BYS, EVIDENCE_GROUP_BYS = 1.5, 0.06
 """The same for the class of all marginals."""
+
+EVIDENCE_CELLS = 0.25
+"""And the part where counts of single cells lead to it: most of these are followed by other conjunctions."""
 
 Class = tuple[Clique, Place]
 """A class that could be bought: the attributes that it varies, and the key of the box of rows that it is of."""
@@ -108,6 +113,7 @@ class SkiRental:
         self._served: dict[tuple[Clique, bool], float] = {}
         self._feasible: dict[tuple[Clique, tuple[Kind, ...]], bool] = {}
         self._held: dict[Class, tuple[Kind, ...]] = {}
+        self._prices: dict[Class, float] = {}
         self._places: set[Place] = set()
         self._like: dict[Clique, tuple[Kind, ...]] = {}
         self._runs: dict[Class, _QuestionRun] = {}
@@ -217,6 +223,7 @@ class SkiRental:
         if (by, place) not in self._held:
             self._like[by] = purchase.kinds
         self._held[by, place] = purchase.kinds
+        self._prices[by, place] = self._prices.get((by, place), 0.0) + float(purchase.price.amount)
         self._places.add(place)
         for _, payment in self._rent.pop((by, place), []):
             payment.counts = False
@@ -255,16 +262,16 @@ class SkiRental:
     # ---- the choice
 
     def choose(
-        self, box: Box, price: Price, *, left: float, asked: int, ahead: int
+        self, box: Box, price: Price, *, paid: float, left: float, asked: int, ahead: int
     ) -> ProductPurchase | None:
         """The class to buy instead of the counts of a box at `price`; None where none is due.
 
-        `left` is what is left of β, of which the class takes a part. `asked` questions came so far, and about
-        `ahead` are still to come.
+        `paid` is what counts and classes have cost so far, in ε or ρ, and `left` is what is left of β, of which
+        the class takes a part. `asked` questions came so far, and about `ahead` are still to come.
         """
         payment, runs = self._payment(box, float(price.amount)), self._runs_with(box)
         for candidate in self._classes(box):
-            by, place = candidate
+            by, _ = candidate
             if self._held.get(candidate) == usual_kinds(self._calibrator, by):
                 continue
             members = [(_sides(box, by), payment), *self._rent.get(candidate, [])]
@@ -281,13 +288,31 @@ class SkiRental:
             )
             if not at_once and (worth <= 0 or worth <= self._least(by, kinds)):
                 continue
-            likely = max(MEMBERS * sum(box.domain.shape(by)), 0.0 if place else rate * ahead)
-            part = coarse(left * min(0.5, likely / (ahead + 1)))
             where = Box(box.domain, {name: cells for name, cells in box.sides.items() if name not in by})
-            offer = ProductPurchase.of(self._calibrator, by, where.query, part, kinds)
+            own = sum(each.amount for _, each in members[1:] if each.counts) + self._paid_inside(candidate)
+            offer = self._offer(by, where.query, kinds, left, paid - own)
             if offer is not None and self._is_due(offer, worth, at_once=at_once):
                 return offer
         return None
+
+    def _offer(
+        self, by: Clique, where: LinearQuery, kinds: tuple[Kind, ...], left: float, others: float
+    ) -> ProductPurchase | None:
+        """A class with the part of β that its price has beside `others`, at most `MOST_OF_BETA`."""
+        offer = ProductPurchase.of(self._calibrator, by, where, coarse(left * MOST_OF_BETA), kinds)
+        if offer is None:
+            return None
+        share = coarse(left * min(part_of_class(float(offer.price.amount), others), MOST_OF_BETA))
+        return (
+            offer if share == offer.share else ProductPurchase.of(self._calibrator, by, where, share, kinds)
+        )
+
+    def _paid_inside(self, candidate: Class) -> float:
+        """What was paid for classes on some of a class's attributes, of the same rows: it answers what they do."""
+        by, place = candidate
+        return sum(
+            price for (held, of), price in self._prices.items() if of == place and set(held) <= set(by)
+        )
 
     def _is_asked_for(self, candidate: Class, run: _QuestionRun) -> bool:
         """Whether a class is being asked for.
@@ -397,7 +422,8 @@ class MarginalsSkiRental:
 
     def __init__(self, *, of_cells: bool = False) -> None:
         self.of_cells = of_cells
-        self._rent = 0.0
+        self.rent = 0.0
+        """What was paid so far for questions like these, in ε or ρ."""
         self._seen = 0
         self._order = 0
         self._worth = 0.0
@@ -406,7 +432,7 @@ class MarginalsSkiRental:
     def pay(self, marginal: Marginal, price: Number, *, again: bool = False) -> None:
         """Remember a marginal of all rows that was bought by itself at a price; `again` adds to it."""
         if not marginal.where.factors:
-            self._rent += float(price)
+            self.rent += float(price)
             self._seen += not again
             self._order = max(self._order, len(marginal.by))
 
@@ -421,10 +447,11 @@ class MarginalsSkiRental:
         if marginal.where.factors or self._seen + 1 < SEEN or not can_buy(calibrator, order):
             return 0
         amount = float(price)
-        rent, seen = self._rent + amount, self._seen + 1
+        rent, seen = self.rent + amount, self._seen + 1
         others = self._questions(marginal.domain, order) - seen
         coming = max(min(ahead * seen / max(asked, 1), others), 0) * rent / seen
-        self._worth = max(rent, min(coming / FORECAST_GROUP_BYS, rent / EVIDENCE_GROUP_BYS))
+        evidence = EVIDENCE_CELLS if self.of_cells else EVIDENCE_GROUP_BYS
+        self._worth = max(rent, min(coming / FORECAST_GROUP_BYS, rent / evidence))
         if self._worth < 1.1 * self._tried or self._worth < LEAST * amount:
             return 0
         return order

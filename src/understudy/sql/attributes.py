@@ -9,8 +9,9 @@ import numpy as np
 from sqlglot import exp
 
 from understudy.domain.attribute import Attribute, Mask, close_to, listed
-from understudy.domain.bins import Bins, as_number
+from understudy.domain.bins import Bins
 from understudy.domain.domain import Clique, Domain
+from understudy.domain.edge import as_number
 from understudy.errors import QueryError
 from understudy.sql.changes import edges_of, is_alone
 from understudy.sql.constants import Constant, is_number, plain, read_moment, read_number

@@ -15,8 +15,9 @@ from math import inf, nextafter
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.domain.bins import Bins, Ordered
+from understudy.domain.bins import Bins
 from understudy.domain.domain import Clique, Domain
+from understudy.domain.edge import Ordered
 from understudy.domain.refinement import refined
 from understudy.errors import UnderstudyError
 from understudy.sql.grid import Bools, Truths

@@ -5,32 +5,31 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Collection, Hashable
 from dataclasses import dataclass, replace
-from hashlib import sha256
 from threading import Lock
 
 import numpy as np
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
-from understudy.domain.bins import Bins, Ordered
+from understudy.domain.bins import Bins
 from understudy.domain.domain import Clique, Domain
-from understudy.domain.instant import seconds_of
-from understudy.domain.instants import Instants
-from understudy.domain.refinement import refined
 from understudy.errors import QueryError
 from understudy.query.marginal import Marginal
 from understudy.query.text_size import USUAL, TextSize
 from understudy.sql.around import split
 from understudy.sql.attributes import attribute_of, grid_evaluator
+from understudy.sql.canonical import canonical_key
 from understudy.sql.collect import Aggregate, Averages, Collector, factors_of
-from understudy.sql.compiled import CompiledAround, CompiledSql, Key, SqlProgram, group_names
-from understudy.sql.dates import GRAINS, begins, closed_end, finest_grain
-from understudy.sql.evaluate import Evaluator, Node, chain, shown, uncast
+from understudy.sql.compiled import CompiledAround, CompiledSql
+from understudy.sql.estimate import Key, group_names
+from understudy.sql.evaluate import Evaluator, Node, shown, uncast
 from understudy.sql.factors import conjunction
-from understudy.sql.grid import Numbers, Value, is_temporal, of_attribute
-from understudy.sql.group import AXIS, Grouping, Part, grouping
+from understudy.sql.grid import Numbers, Value, of_attribute
+from understudy.sql.group import AXIS, Grouping, Part
+from understudy.sql.group_by import groups_of
 from understudy.sql.measured import Family
 from understudy.sql.merge import nested, simplified
+from understudy.sql.program import SqlProgram
 from understudy.sql.read import Statement, read
 from understudy.sql.remedies import unknown
 from understudy.sql.scalar import FUNCTIONS
@@ -38,9 +37,6 @@ from understudy.sql.tokens import parsed, tokens_of
 
 MAX_MARGINALS = 64
 """Marginals that one statement may need; they share its price."""
-
-MOST_PERIODS = 4096
-"""Periods into which a question may cut the bins of a timestamp in order to group by them."""
 
 REMEMBERED = 512
 """Statements that a compiler remembers."""
@@ -188,7 +184,7 @@ def _compiled(statement: Statement, meant: _Meant) -> CompiledSql:
     where = conjunction(
         domain, grid.scope, [] if statement.where is None else factors_of(grid, statement.where)
     )
-    groups = _groups(statement, domain, grid)
+    groups = groups_of(statement, domain, grid)
     listed = groups.possible(where) if statement.group else np.ones(1, bool)
     shared = meant.rows_public and not statement.group
     cells = not groups.conditions and groups.count == groups.group_of.size
@@ -210,7 +206,7 @@ def _compiled(statement: Statement, meant: _Meant) -> CompiledSql:
     program = SqlProgram(statement, groups, aggregates, leaves.fixed, names, parts, listed)
     plain = [node.unnest() for node in statement.group]
     by = tuple(attribute_of(domain, node).name for node in plain if isinstance(node, exp.Column))
-    return CompiledSql(columns, tuple(marginals), _key(program, marginals), program, by)
+    return CompiledSql(columns, tuple(marginals), canonical_key(program, marginals), program, by)
 
 
 def _as_named(statement: Statement, domain: Domain) -> Statement:
@@ -230,68 +226,6 @@ def _as_named(statement: Statement, domain: Domain) -> Statement:
         group=tuple(named(node) for node in statement.group),
         order=tuple(replace(term, node=named(term.node)) for term in statement.order),
     )
-
-
-def _groups(statement: Statement, domain: Domain, grid: Evaluator) -> Grouping:
-    attributes: list[str] = []
-    expressions: list[tuple[str, Value]] = []
-    for node in statement.group:
-        of = node.unnest()
-        if isinstance(of, exp.Column):
-            attributes.append(attribute_of(domain, of).name)
-        else:
-            value = grid.value(of)
-            if isinstance(value, Numbers) and bool((value.known & ~value.exact).any()):
-                raise _crosses(domain, grid, of)
-            expressions.append((shown(of), value))
-    return grouping(domain, grid.scope, attributes, expressions)
-
-
-def _finer(domain: Domain, node: Node) -> tuple[str, tuple[Ordered, ...]] | None:
-    """The begins of the longest periods that make groups of a function of one timestamp; None where nothing does.
-
-    The periods are public: the question names them. More than `MOST_PERIODS` of them are not made.
-    """
-    names = {attribute_of(domain, column).name for column in node.find_all(exp.Column)}
-    attribute = domain[names.pop()] if len(names) == 1 else None
-    if not isinstance(attribute, Instants):
-        return None
-    for grain in reversed(GRAINS):
-        edges = begins(attribute.starts[0], attribute.upper, grain, MOST_PERIODS)
-        if edges is None:
-            return None
-        edges = tuple(edge for edge in edges if seconds_of(edge) % attribute.step == 0)
-        value = grid_evaluator(refined(domain, attribute.name, edges)).value(node)
-        if isinstance(value, Numbers) and bool((value.exact | ~value.known).all()):
-            return attribute.name, edges
-    return None
-
-
-def _crosses(domain: Domain, grid: Evaluator, node: Node) -> QueryError:
-    """Why an expression makes no groups: it is not the same for all values of a bin; and what would make some.
-
-    Where only the upper edge that the last bin of a date holds is in another period, as 1 January is in another
-    year, that day can be cut off.
-    """
-    column = next(column for column in node.find_all(exp.Column))
-    name = shown(column)
-    tries = [f"bin_start({name})"]
-    value = grid.value(column)
-    why, cuts = "", None
-    if isinstance(value, Numbers) and is_temporal(value):
-        if (grain := finest_grain(value)) is not None:
-            tries.insert(0, f"date_trunc('{grain}', {name})")
-        if (day := closed_end(value)) is not None:
-            step = "a day" if value.kind == "date" else "a step"
-            why = f" (the last bin of {column.name} holds its upper edge {day}; {step} earlier, it would not)"
-            cuts = column.name, (day,)
-    refusal = QueryError(
-        f"{shown(node)} varies inside a bin of {column.name}, so it makes no groups{why}",
-        remedy=f"group by {' or by '.join(tries)}, or by a CASE on its edges",
-        suggestions=tries,
-    )
-    refusal.cuts = _finer(domain, node) or cuts
-    return refusal
 
 
 class _Leaves:
@@ -385,48 +319,3 @@ def _check_marginals(count: int) -> None:
             f"the statement needs {count} marginals, and at most {MAX_MARGINALS} share one price",
             remedy="ask for fewer aggregates, or in two statements",
         )
-
-
-# ---- the canonical name
-
-
-def _key(program: SqlProgram, marginals: list[Marginal]) -> str:
-    statement = program.statement
-    meaning = [
-        [marginal.key for marginal in marginals],
-        program.grouping.clique,
-        sha256(program.grouping.group_of.tobytes()).hexdigest(),
-        sha256(program.listed.tobytes()).hexdigest(),
-        [
-            names if names is not None else _canonical(program, item.node)
-            for item, names in zip(statement.items, program.names, strict=True)
-        ],
-        None if statement.having is None else _canonical(program, statement.having),
-        [(_canonical(program, o.node), o.descending, o.nulls_first) for o in statement.order],
-        statement.limit,
-        statement.offset,
-    ]
-    return sha256(repr(meaning).encode()).hexdigest()
-
-
-_SORTED = (exp.Add, exp.Mul, exp.And, exp.Or, exp.EQ, exp.NEQ)
-
-
-def _canonical(program: SqlProgram, node: Node) -> str:
-    """An expression over released numbers, apart from how it was written."""
-    while isinstance(node, exp.Paren) and id(node) not in program.fixed:
-        node = node.this
-    if id(node) in program.fixed:
-        value = program.fixed[id(node)]
-        arrays = [np.asarray(part) for part in vars(value).values() if not isinstance(part, str | tuple)]
-        contents = [(a.tolist() if a.dtype == object else a.tobytes()) for a in arrays]
-        return sha256(repr([value.clique, contents]).encode()).hexdigest()
-    if id(node) in program.aggregates:
-        return repr(program.aggregates[id(node)].key)
-    if isinstance(node, exp.And | exp.Or):
-        inner = [_canonical(program, link) for link in chain(node)]
-    else:
-        inner = [_canonical(program, part) for part in node.iter_expressions()]
-    if isinstance(node, _SORTED):
-        inner.sort()
-    return f"{type(node).__name__}({', '.join(inner)})"

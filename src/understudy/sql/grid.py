@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.domain.attribute import Attribute, Mask
-from understudy.domain.bins import Bins, as_number
+from understudy.domain.bins import Bins
 from understudy.domain.domain import Clique, Domain
+from understudy.domain.edge import as_number
 from understudy.domain.instant import DAY_SECONDS
 from understudy.errors import TooLargeError
 

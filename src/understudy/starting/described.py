@@ -16,7 +16,7 @@ from understudy.declaration import cells
 from understudy.declaration.outline import OutlineEntry, scalar
 from understudy.declaration.round_edges import SECONDS
 from understudy.domain.attribute import same_text
-from understudy.domain.bins import as_number
+from understudy.domain.edge import as_number
 from understudy.domain.instant import instant_of, seconds_of
 from understudy.domain.instants import FIRST, LAST
 from understudy.mechanism.column_profile.profile import ABOVE_ZERO, BINS, ColumnProfile

@@ -15,6 +15,7 @@ from understudy.answer.answer import Answer
 from understudy.answer.sql_answer import SqlAnswer
 from understudy.curator.curator import Curator
 from understudy.curator.key_terms import KeyTerms, key_terms, key_terms_of_people
+from understudy.curator.prepared_question import PreparedQuestion
 from understudy.curator.unseen import UnseenTable
 from understudy.declaration.declaration import Declaration
 from understudy.errors import ParameterError, RefusedError
@@ -27,7 +28,7 @@ from understudy.privacy.cost import Cost, delta_units
 from understudy.privacy.event import Event
 from understudy.privacy.noise_name import Noise
 from understudy.privacy.relation import Relation
-from understudy.project import PreparedQuestion, Project
+from understudy.project import Project
 from understudy.rational import Number, exact, positive, probability
 from understudy.starting.find_keys import USUAL_PART, no_delta_for_keys
 from understudy.starting.means import DELTA_SPENT

@@ -6,25 +6,28 @@ programs that import a bound or a session never evaluate one.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
+
+
+@cache
+def _scipy() -> Any:
+    """The module, looked up once: an import inside a function takes longer than the distribution function does."""
+    from scipy import special
+
+    return special
 
 
 def ndtr(x: Any) -> Any:
     """Φ(x), for a number or an array."""
-    from scipy.special import ndtr
-
-    return ndtr(x)
+    return _scipy().ndtr(x)
 
 
 def ndtri(p: Any) -> Any:
     """Φ⁻¹(p), for a number or an array between 0 and 1."""
-    from scipy.special import ndtri
-
-    return ndtri(p)
+    return _scipy().ndtri(p)
 
 
 def log_ndtr(x: Any) -> Any:
     """ln Φ(x), for a number or an array."""
-    from scipy.special import log_ndtr
-
-    return log_ndtr(x)
+    return _scipy().log_ndtr(x)

@@ -32,10 +32,8 @@ def rz_width(n: Whole, k: Whole, beta: Number) -> float:
 def information_term(x: float) -> float:
     """min over 0 < l < 1 of (x - ln(1-l))/l, at the root of l/(1-l) + ln(1-l) = x, with u = -ln(1-l)."""
     low, high = 0.0, x + 2 + log1p(x)
-    for _ in range(200):
-        u = (low + high) / 2
+    while low < (u := (low + high) / 2) < high:
         low, high = (low, u) if _excess(u) > x else (u, high)
-    u = (low + high) / 2
     return exp(u)  # at the minimum (x + u)/l = e^u
 
 

@@ -40,10 +40,11 @@ def bnsssu_seed_width(n: Whole, k: Whole, beta: Number) -> float:
 
     def width(at: tuple[float, ...]) -> float:
         sigma, eps = exp(at[0]), at[1]
-        if not least <= eps <= 1 / 8:
+        by_chance = 2 * exp(-eps * eps * rows / 8)
+        if not least <= eps <= 1 / 8 or by_chance >= failure:
             return inf
         delta = exp(log_gdp_delta(eps, sqrt(queries) / (rows * sigma)))
-        overfit = max(4 * delta / eps, 2 * exp(-eps * eps * rows / 8))
+        overfit = max(4 * delta / eps, by_chance)
         if delta > eps / 16 or overfit >= failure:
             return inf
         return sigma * _quantile(queries, failure - overfit) + 6 * eps

@@ -10,53 +10,44 @@ score on those. What a score is about depends on who saw the rows (`scope`).
 
 from __future__ import annotations
 
-import json
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from math import ceil
 from pathlib import Path
-from secrets import token_hex
 from typing import Any
-from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy.engine import URL
 
-from understudy.errors import HandleClosedError, ParameterError, RefusedError
-from understudy.ledger.asking_lock import AskingLock
-from understudy.ledger.books import short_question
-from understudy.ledger.interface import Ledger
+from understudy.errors import ParameterError, RefusedError
 from understudy.ledger.journal import Journal
-from understudy.ledger.memory import MemoryLedger
 from understudy.ledger.store import DurableLedger
 from understudy.noise.samplers import NoiseSource, SystemNoise
 from understudy.pages import notebook
-from understudy.privacy.budget import Budget
 from understudy.rational import Number, probability
 from understudy.validity.auc import about_pairs
 from understudy.validity.certificate import VACUOUS, Certificate
-from understudy.validity.chosen import chosen_mode
 from understudy.validity.first_score import FirstScoreDecides
 from understudy.validity.frozen import predict_frozen
+from understudy.validity.holdout_file import mode_of_file, promise_of, score_ledger
 from understudy.validity.ladder import FreeLadder
 from understudy.validity.lattice import grid
 from understudy.validity.metric import Area, Metric
 from understudy.validity.metrics import metric_for
 from understudy.validity.modes import HoldoutMode, ModeTerms, SealedLook, check_worth
-from understudy.validity.noise_filter import NoiseFilter, checked_scale
+from understudy.validity.noise_filter import checked_scale
+from understudy.validity.one_memory import OneMemory
 from understudy.validity.predictions import guess_fault
-from understudy.validity.scope import Way, about, assumptions, sentence
-from understudy.validity.score import JournaledScore, Memory, Score, read_all, say_all
+from understudy.validity.scope import Way, assumptions, sentence
+from understudy.validity.score import Score
 from understudy.validity.sealed import SealedRows
+from understudy.validity.told_scores import ToldScores
 from understudy.validity.view import history_table
 
 Guess = float | Sequence[float]
 """A guess of a score, or of each mean that a metric is made of."""
 
 
-class Holdout:
+class Holdout(ToldScores, OneMemory):
     """A scorer for model selection, in scikit-learn's sense: ``holdout(estimator, X, y) -> float``.
 
     Scores lie in [0, 1], larger is better. With probability 1 - `beta` all of them are within their widths of what
@@ -114,7 +105,7 @@ class Holdout:
         name: str = "holdout",
         noise: NoiseSource | None = None,
     ) -> None:
-        self._made_of = {
+        made_of = {
             "X": X, "y": y, "queries": queries, "beta": beta, "metric": metric, "mode": mode, "theorem": theorem,
             "rejections": rejections, "slack": slack, "strict": strict, "tolerance": tolerance, "groups": groups,
             "classes": classes, "path": None if path is None else Path(path).resolve(), "name": name,
@@ -127,63 +118,32 @@ class Holdout:
         self.strict = strict or mode == "strict"
         mode = "auto" if mode == "strict" else mode
         self.metric = metric_for("auc" if mode == "auc" else metric, labels, self._classes)
-        self.queries = queries
-        self._own_noise = noise is not None
-        self._noise: NoiseSource = SystemNoise() if noise is None else noise
         self.rows = self._sealed.persons
-        terms = ModeTerms(self.rows, self.queries, float(probability(beta)), rejections, theorem, slack)
-        self._mode = chosen_mode(self._sealed, self.metric, mode, terms)
-        kept = _kept_terms(path, name)
-        if kept is not None and kept not in map(short_question, self._texts(self._mode)):
-            for former in ({"deciding": False}, {"earlier": True}):
-                found = chosen_mode(self._sealed, self.metric, mode, terms, **former)
-                if kept in map(short_question, self._texts(found)):
-                    self._mode = found
-                    break
-        self._tolerance = tolerance
-        if isinstance(self._mode, FreeLadder):
+        terms = ModeTerms(self.rows, queries, float(probability(beta)), rejections, theorem, slack)
+        chosen = mode_of_file(path, name, self._sealed, self.metric, mode, terms)
+        if isinstance(chosen, FreeLadder):
             if path is not None:
                 raise ParameterError(
                     "the parameter-free ladder remembers rows, and keeps no file of them: use the mode ladder, or "
                     "leave `path` out"
                 )
         else:
-            opened = self._mode
-            check_worth(opened.narrower if isinstance(opened, FirstScoreDecides) else opened, tolerance)
-        self._steps = grid(self._mode.rows)
+            check_worth(chosen.narrower if isinstance(chosen, FirstScoreDecides) else chosen, tolerance)
+        self._steps = grid(chosen.rows)
         """Steps between 0 and 1 for the value of one row, or person."""
-        self._each, self._besides = self.metric.asked
-        self._lock = AskingLock("holdout")
-        self._memory = Memory()
-        self._ways: set[str] = set()
-        self._unprevented: set[str] = set()
-        self._ledger = _ledger(path, name)
-        self._journal = Journal(self._ledger, self._terms(name), name=name, start=lambda: b"{}")
-        self._token = token_hex(8)
-        _LIVE[self._token] = self
-        self._catch_up()
-
-    def _terms(self, name: str) -> str:
-        """What is kept of the promise, so that no other one goes on under it.
-
-        Version 0.1 named the metric without its parameters: a file that was begun so goes on so.
-        """
-        former, now = self._texts(self._mode)
-        begun = self._ledger.find(name)
-        return former if begun is not None and begun.question == short_question(former) else now
-
-    def _texts(self, mode: HoldoutMode) -> tuple[str, str]:
-        """The promise of a mode as version 0.1 wrote it, and as it is written now."""
-        start = f"holdout of {self.rows} rows #{self._sealed.digest} by"
-        return f"{start} {self.metric.name}: {mode.text}", f"{start} {self.metric.text}: {mode.text}"
-
-    @property
-    def mode(self) -> HoldoutMode:
-        """How scores are told. Under "auto" a `FirstScoreDecides`, where the first score has still to decide."""
-        if isinstance(self._mode, FirstScoreDecides):
-            with self._lock:  # another process may have been told the first score
-                self._catch_up()
-        return self._mode
+        self._ledger = score_ledger(path, name)
+        promise = promise_of(self._ledger, name, self._sealed, self.metric, chosen)
+        ToldScores.__init__(
+            self,
+            Journal(self._ledger, promise, name=name, start=lambda: b"{}"),
+            chosen,
+            self.metric,
+            queries,
+            noise=SystemNoise() if noise is None else noise,
+            tolerance=tolerance,
+            has_features=self._sealed.features is not None,
+        )
+        OneMemory.__init__(self, made_of, is_repeatable=noise is not None)
 
     # ---- scoring
 
@@ -303,35 +263,12 @@ class Holdout:
             )
         return tuple(guess)
 
-    def history(self) -> list[tuple[str, Score]]:
-        """All scores that were given, in order, each with the label under which it was asked for."""
-        memory, told, ways = Memory(), [], set()
-        for step in self._journal.all():
-            ways.add(_way(step))
-            try:
-                said = read_all(self.mode, self.metric, step, memory)
-            except HandleClosedError:
-                continue
-            told.append((step.get("label", ""), self._scored(said, memory, ways)))
-        return told
-
     def __call__(self, estimator: Any, X: Any = None, y: Any = None) -> float:
         """As a scorer: what is sealed here is scored, and (X, y), which are other rows, serve as a guess.
 
         A strict holdout freezes the estimator first.
         """
         return (self.score_frozen if self.strict else self.score)(estimator, X, y).value
-
-    @property
-    def left(self) -> int:
-        """How many scores the certificate still covers, after all that any process was given under its file."""
-        with self._lock:
-            self._catch_up()
-            return self.queries - self._scores(self._memory)
-
-    def _scores(self, memory: Memory) -> int:
-        """How many scores were told."""
-        return ceil(max(memory.heard.asked - self._besides, 0) / self._each)
 
     @property
     def width(self) -> float:
@@ -361,7 +298,7 @@ class Holdout:
         promised, left, area = self.promise.as_dict(), self.left, isinstance(self.metric, Area)
         with self._lock:
             ways, unprevented = set(self._ways), set(self._unprevented)
-        scope = about(ways, has_features=self._sealed.features is not None)
+        scope = self._scope(ways)
         promised["assumptions"] += assumptions(scope, ways, unprevented, area=area)
         named = {"mode": self.mode.text, "rows": self.rows, "metric": self.metric.text}
         said = {"about": sentence(scope, area=area)}
@@ -371,132 +308,6 @@ class Holdout:
         """Let go of the file that the memory is kept in; the next question opens it again."""
         if isinstance(self._ledger, DurableLedger):
             self._ledger.let_go()
-
-    @property
-    def least_scale(self) -> float | None:
-        """The least scale of noise that the next score may have, by the mode's cap; None where there is no choice.
-
-        A score by a metric of several means asks for so much noise on each.
-        """
-        noise: NoiseFilter | None = getattr(self.mode, "filter", None)
-        if noise is None:
-            return None
-        with self._lock:
-            self._catch_up()
-            means = self._each + (0 if self._memory.once else self._besides)
-            return noise.least_scale(self._memory.heard.units, means)
-
-    def _check_scale(self, scale: float | None) -> None:
-        """Refuse a scale that the next score may not have, before anything is done for it."""
-        noise: NoiseFilter | None = getattr(self.mode, "filter", None)
-        if scale is not None and noise is None:
-            raise ParameterError(
-                f"the noise of the mode {self.mode.name} is fixed: leave `scale` out, or use the mode bounded"
-            )
-        if scale is not None and noise is not None:
-            with self._lock:
-                self._catch_up()
-                means = self._each + (0 if self._memory.once else self._besides)
-                noise.admit(self._memory.heard.units, scale, means)
-
-    def _tell(
-        self,
-        looks: Sequence[SealedLook],
-        how: dict[str, Any],
-        scale: float | None = None,
-        guess_rows: int | None = None,
-    ) -> Score:
-        """Say what the mode says of all looks of a score; `how` it was asked for is kept with the answer."""
-        self._check_scale(scale)
-        looks = [replace(look, scale=scale) for look in looks]
-        kept = {name: value for name, value in how.items() if value}
-        with self._lock:
-            while True:
-                self._catch_up()
-                told = self._scores(self._memory)
-                if told >= self.queries:
-                    raise HandleClosedError(
-                        f"all {self.queries} scores were given: the certificate covers no more. New rows make a "
-                        f"new holdout"
-                    )
-                # What is drawn counts once it is kept: where another process spoke first, or the journal cannot be
-                # written, nothing was said, and the noisy threshold that the journal holds stays the one.
-                drawn = self._memory.copy()
-                mode, decided = self._mode_for(looks[0], guess_rows)
-                if len(looks) == 1:
-                    step = mode.say(looks[0], drawn.heard, noise=self._noise) | kept | decided
-                else:
-                    parts, first = looks[: self._each], looks[self._each :]
-                    step = say_all(mode, parts, first, drawn, noise=self._noise) | kept | decided
-                secret = {} if isinstance(self._mode, FreeLadder) else drawn.heard.secret
-                if self._journal.add(f"score {told + 1}", step, hidden=json.dumps(secret).encode()):
-                    self._mode = mode
-                    self._memory.heard.secret = drawn.heard.secret
-                    self._asked_by(step)
-                    said = read_all(self._mode, self.metric, step, self._memory)
-                    return self._scored(said, self._memory, self._ways)
-
-    def _mode_for(self, look: SealedLook, guess_rows: int | None) -> tuple[HoldoutMode, dict[str, str]]:
-        """The mode of the next score, and what its step says of it: the first one decides where that is open.
-
-        Raises a `RefusedError` where the mode that it would take is wider than the tolerance.
-        """
-        if not isinstance(self._mode, FirstScoreDecides):
-            return self._mode, {}
-        taken = self._mode.settled(look, guess_rows)
-        check_worth(taken, self._tolerance)
-        return taken, {"mode": taken.name}
-
-    def _scored(self, said: JournaledScore, memory: Memory, ways: set[str]) -> Score:
-        left = self.queries - self._scores(memory)
-        scope = about(ways, has_features=self._sealed.features is not None)
-        return Score(said.value, said.width, said.source, left, scope, said.interval, self.metric.scale)
-
-    def _asked_by(self, step: dict[str, Any]) -> None:
-        self._ways.add(_way(step))
-        self._unprevented.update(step.get("unprevented", ()))
-
-    def _catch_up(self) -> None:
-        before = self._journal.length
-        for step in self._journal.later():
-            if isinstance(self._mode, FirstScoreDecides):
-                self._mode = self._mode.told(step)
-            self._asked_by(step)
-            try:
-                read_all(self._mode, self.metric, step, self._memory)
-            except HandleClosedError:  # it halted there, and says so to whoever asks next
-                continue
-        if self._journal.length > before:
-            # A noisy threshold belongs to the holdout, not to this process: it is never drawn again.
-            self._memory.heard.secret = json.loads(self._journal.hidden)
-
-    # ---- one holdout, one memory
-
-    def __copy__(self) -> Holdout:
-        return self
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Holdout:
-        """scikit-learn copies what it is given; there is one memory of what was said, so this is no copy."""
-        return self
-
-    def __reduce__(self) -> tuple[Callable[..., Holdout], tuple[type[Holdout], str, dict[str, Any]]]:
-        """A holdout with a file goes to other processes with its rows, and all of them count in the file.
-
-        Whoever can read what is sent, as a pickle in a file, can read the sealed rows. Without a file there would
-        be two memories, so it is refused.
-        """
-        if self._made_of["path"] is None:
-            raise TypeError(
-                "a Holdout without a file cannot be sent to another process: every score must be counted in one "
-                "place. Give it one, Holdout(…, path='holdout.db'), and n_jobs=2 works; or use threads "
-                "(`joblib.parallel_backend('threading')`), or n_jobs=1"
-            )
-        if self._own_noise:
-            raise TypeError(
-                "a Holdout with a `noise` of its own cannot be sent to another process, which would draw the same "
-                "noise again: leave `noise` out"
-            )
-        return _reopened, (type(self), self._token, self._made_of)
 
     def __repr__(self) -> str:
         left = self.queries - self._scores(self._memory)
@@ -517,47 +328,6 @@ class Holdout:
         return notebook.panel("Holdout", notebook.facts(known), history_table(self.history()))
 
 
-_LIVE: WeakValueDictionary[str, Holdout] = WeakValueDictionary()
-_KEPT: deque[Holdout] = deque(maxlen=4)
-"""Holdouts that this process has, by their tokens; and those that came from another one, for its next task."""
-
-
-def _reopened(kind: type[Holdout], token: str, made_of: dict[str, Any]) -> Holdout:
-    """A holdout that was sent: the one of this process, or one over the same rows and the same file."""
-    found = _LIVE.get(token)
-    if found is None:
-        named = {key: value for key, value in made_of.items() if key not in ("X", "y")}
-        found = kind(made_of["X"], made_of["y"], **named)
-        found._token = token
-        _LIVE[token] = found
-        _KEPT.append(found)
-    return found
-
-
 def _length(y: Any) -> int | None:
     """How many rows a guess comes from; None where there is none."""
     return None if y is None else len(y)
-
-
-def _way(step: dict[str, Any]) -> str:
-    """How a step was asked for. Version 0.1 did not say: what holds for predictions holds in any case."""
-    return step.get("way", Way.PREDICTIONS)
-
-
-def _ledger(path: str | Path | None, name: str) -> Ledger:
-    """A ledger to keep the journal in: validity is counted there, no privacy is spent."""
-    budget = Budget.of(1)
-    if path is None:
-        return MemoryLedger(budget)
-    return DurableLedger(URL.create("sqlite", database=str(Path(path).resolve())), name, budget)
-
-
-def _kept_terms(path: str | Path | None, name: str) -> str | None:
-    """What a file says that the holdout of this name was opened under; None where it holds none."""
-    if path is None or not Path(path).exists():
-        return None
-    ledger = _ledger(path, name)
-    found = ledger.find(name)
-    if isinstance(ledger, DurableLedger):
-        ledger.close()
-    return None if found is None else found.question

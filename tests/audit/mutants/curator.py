@@ -17,7 +17,8 @@ from audit.mutants.mutant import ERROR, ONE, Mutant
 from audit.mutants.noise import laplace
 from audit.mutants.sensitivity import HalfCounts
 from audit.mutants.tables import ROWS, SETTING
-from understudy.curator.curator import Curator, Paid
+from understudy.curator.curator import Curator
+from understudy.curator.door import Paid
 from understudy.curator.sparse_handle import SparseHandle
 from understudy.ledger.journal import Journal
 from understudy.mechanism.sparse_vector import AboveThreshold

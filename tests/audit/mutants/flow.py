@@ -11,7 +11,8 @@ from audit.mutants.mutant import Mutant
 from audit.mutants.sensitivity import HalfCounts
 from audit.mutants.tables import ADD, SETTING
 from audit.replay import control_flow
-from understudy.curator.curator import Candidate, Curator
+from understudy.curator.candidates import Candidate
+from understudy.curator.curator import Curator
 from understudy.errors import ParameterError
 from understudy.noise.samplers import SeededNoise
 from understudy.query.marginal import Marginal

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import comb, inf, log10, prod, sqrt
+from math import comb, inf, log10, sqrt
 from statistics import median
 
 from understudy.domain.domain import Domain
 from understudy.errors import ParameterError, TooLargeError
-from understudy.mechanism.matrix.one_marginal import MAX_WEIGHT
 from understudy.query.workload import Workload
+from understudy.releases.adaptive.sweep_choice import SweepForecast, pairs_below
 
 ROWS_SHARE = Fraction(1, 100)
 """Of the price, for the number of rows where that is private."""
@@ -84,7 +83,7 @@ def noise_to_signal(domain: Domain, precision: float, rows: float) -> float:
 def selection_noise(workload: Workload, precision: float, rows: float) -> float:
     """The noise of a pair's gap, as a rate, if a fiftieth of the price is spent on one look at all gaps."""
     threes = sum(comb(len(c), 3) for c in workload)
-    looked_at = len(_pairs(workload)) + (threes / 4 if threes <= MOST_CANDIDATES else 0)
+    looked_at = len(pairs_below(workload.domain, workload)) + (threes / 4 if threes <= MOST_CANDIDATES else 0)
     return sqrt(50 * looked_at / precision) / max(rows, 1.0)
 
 
@@ -97,10 +96,6 @@ def first_prices(domain: Domain, price: Fraction) -> dict[str, Fraction]:
     """What each 1-way marginal is measured for, of the price of all of them: larger ones for more."""
     wanted = {attribute.name: Fraction(round(1000 * sqrt(attribute.size))) for attribute in domain}
     return {name: price * part / sum(wanted.values()) for name, part in wanted.items()}
-
-
-def _pairs(workload: Workload) -> set[frozenset[str]]:
-    return {frozenset((a, b)) for c in workload for i, a in enumerate(c) for b in c[:i]}
 
 
 def rule_for(
@@ -122,9 +117,11 @@ def rule_for(
     looked = selection_noise(workload, precision, rows)
     doubt = looked / 0.012
     limits = limits_of(workload, memory, seconds)
-    guard, order = _guard(domain, workload, precision, rows, limits.swept)
+    forecast = SweepForecast(domain, workload, precision, rows)
+    sweep = forecast.choose(_sweeps(domain, workload), limits.swept)
+    guard, order = sweep.share, sweep.order
     rounds = min(max(round(1 - 1.4 * log10(max(looked, 1e-12))), 3), MOST_ROUNDS)
-    if order == 0 and guard and sweep_noise(domain, workload.cliques, precision, rows) <= QUIET:
+    if order == 0 and guard and forecast.plain_error <= QUIET:
         rounds = 2  # the sweep knows it all
     first = max(0.13 * noise**0.5, min(0.067 * doubt**0.5, 0.15)) * (FIRST_BEFORE_PAIRS if order else 1.0)
     return Rule(
@@ -143,7 +140,7 @@ def rule_for(
 
 def told(domain: Domain, workload: Workload) -> int:
     """How many marginals a release tells: the workload's, and the 1-way and 2-way ones below them."""
-    small = {*map(frozenset, _pairs(workload)), *(frozenset([name]) for name in domain.names)}
+    small = {*map(frozenset, pairs_below(domain, workload)), *(frozenset([name]) for name in domain.names)}
     return len({*map(frozenset, workload), *small})
 
 
@@ -167,46 +164,16 @@ FIRST_BEFORE_PAIRS = 1.7
 """Where the sweep is over pairs, 1-way marginals get so much more: shorter bars, at the same accuracy."""
 
 QUIET = 0.005
-"""Half the L1 error of a sweep's marginal below which rounds have little to add."""
+"""Half the L1 error of plain noise on every marginal below which rounds have little to add to a sweep."""
 
 
-def _guard(
-    domain: Domain, workload: Workload, precision: float, rows: float, swept: int
-) -> tuple[Fraction, int]:
-    """The share and the order of the last sweep: of the workload (0), of pairs (2), or none.
-
-    A sweep pays while the noise of its marginals, if all are measured for the whole price, is a few thousandths
-    of the rows in a cell, or a few hundredths over all cells together. One of the workload must be quieter than
-    one of pairs: it takes most of the price, and its counts then weigh as much as the stand-in's. At most `swept`
-    numbers are measured, as many as time and memory allow.
-    """
-    wide = [tuple(sorted(pair, key=domain.position)) for pair in _pairs(workload)]
-    for cliques, share, order, least, small in (
-        (list(workload), _share(0.75 - _direct_share(domain, workload), *SWEEP_WORKLOAD), 0, 0.001, 0.025),
-        (wide, _share(len(wide) / told(domain, workload), *SWEEP_PAIRS), 2, 0.003, 0.05),
-    ):
-        if cliques and _can_sweep(domain, cliques, swept):
-            std = sqrt(len(cliques) / precision) / max(rows, 1.0)
-            if std <= least or sweep_noise(domain, cliques, precision, rows) <= small:
-                return share, order
-    return Fraction(0), 0
-
-
-def sweep_noise(domain: Domain, cliques: Sequence[tuple[str, ...]], precision: float, rows: float) -> float:
-    """Half the L1 error, as a rate, that noise leaves in a marginal if all are measured for the whole price."""
-    cells = sum(map(domain.size, cliques)) / len(cliques)
-    return 0.4 * cells * sqrt(len(cliques) / precision) / max(rows, 1.0)
-
-
-def _can_sweep(domain: Domain, cliques: Sequence[tuple[str, ...]], swept: int) -> bool:
-    """Whether the residuals below these cliques are few enough, with weights that can be held."""
-    sizes = [[domain[name].size for name in clique] for clique in cliques]
-    return numbers_swept(domain, cliques) <= swept and max(map(prod, sizes)) <= MAX_WEIGHT
-
-
-def numbers_swept(domain: Domain, cliques: Sequence[tuple[str, ...]]) -> int:
-    """How many numbers a sweep over these cliques measures, at most: their residuals, and those below them."""
-    return 2 * sum(map(domain.size, cliques))
+def _sweeps(domain: Domain, workload: Workload) -> list[tuple[Fraction, int]]:
+    """The sweeps to choose from: share and order of one over the workload and of one over pairs."""
+    pairs = len(pairs_below(domain, workload)) / told(domain, workload)
+    return [
+        (_share(0.75 - _direct_share(domain, workload), *SWEEP_WORKLOAD), 0),
+        (_share(pairs, *SWEEP_PAIRS), 2),
+    ]
 
 
 @dataclass(frozen=True)

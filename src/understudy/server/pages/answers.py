@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from understudy.answer.answer import flat_numbers
 from understudy.answer.cut_bins import CutBins
 from understudy.answer.sql_answer import UNCERTIFIED_ORDER
 from understudy.output import csv_text
@@ -165,7 +166,7 @@ def _of_cells(plain: Mapping[str, Any]) -> Parts:
     listed = plain.get("rows", [{"cell": [], "value": plain.get("value"), "error": plain.get("error")}])
     released = [_around(row["value"], row["error"]) for row in listed]
     if "low" in plain and "high" in plain:  # measures: the ends need not lie evenly around the value
-        ends = zip(listed, _flat(plain["low"]), _flat(plain["high"]), strict=True)
+        ends = zip(listed, flat_numbers(plain["low"]), flat_numbers(plain["high"]), strict=True)
         released = [Released(row["value"], low, high) for row, low, high in ends]
     rows: Rows = tuple(
         (tuple(str(label) for label in row["cell"]), (number,))
@@ -192,10 +193,6 @@ def _of_sql(plain: Mapping[str, Any]) -> Parts:
         for number, place in enumerate(values)
     )
     return tuple(told[place]["name"] for place in keys), columns, rows
-
-
-def _flat(nested: Any) -> list[float | None]:
-    return [number for part in nested for number in _flat(part)] if isinstance(nested, list) else [nested]
 
 
 def _around(value: float | None, error: float | None) -> Released:

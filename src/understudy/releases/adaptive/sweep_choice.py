@@ -1,0 +1,192 @@
+"""Whether the last sweep of an adaptive release is over the workload, over pairs, or left out: by forecast error.
+
+Everything is worked out from public numbers: the number of rows, the sizes of the marginals, the price, and how
+many numbers may be measured in the time and memory that are allowed.
+
+Noise   A marginal of c cells whose noise has the standard deviation σ, as a rate, is off by (half the L1 distance)
+
+            N(c, σ) = Σ_{i ≤ c} min(0.4·σ, p_i),   p_i = i^(-3/2)/ζ(3/2):
+
+        half of E|x| = 0.8·σ in a cell, but no more than the cell holds once counts are kept positive. What cells
+        hold is private; sorted counts of many tables fall about as fast as i^(-3/2). On adult, nltcs and three
+        generated tables the forecast was 0.74 to 1.04 times the error of noisy marginals, at epsilon 1 and 10.
+Rounds  For a share q of the price they measure about two marginals for each attribute, nearly all of them pairs,
+        with an error N_r(q). The stand-in then misses a triple by
+
+            E = 0.7·N_r(q) + S,
+
+        where S is what its tree does not hold: much where every attribute depends on every other, little where
+        few do. Nobody knows that beforehand. So S takes each of the values 0.002, 0.004, …, 0.064, and the
+        logarithms of the forecasts are averaged. Marginals of other orders are off by (order - 1)/2 of that.
+Sweep   The variance of each marginal is that of the planned residuals for the share s of the price, and the error
+        of what was swept is N_s. A pair is averaged with the stand-in, E/√(1 + (E/N_s)²); a larger marginal, most
+        of whose cells hold less than the noise, has half of that weight, E/√(1 + 0.5·(E/N_s)²). A sweep over
+        pairs leaves seven tenths of what is wrong with a larger marginal: E·(0.7 + 0.3/√(1 + (E/N_s)²)).
+
+The mean is not all. A stand-in that is right on average is usually off by half a percent of the rows in some cell
+of a triple, and by more in some cell of a pair. Where plain noise on every marginal, or on every pair, would leave
+no cell that wrong, these are swept whatever the forecast of the mean says: then the largest error is not above
+that of plain noise, and pairs have bars of their own.
+
+The constants were fixed on adult, nltcs, classes-12, copula-16 and network-20 of the benchmark, at epsilon 0.1, 1
+and 10. What the choice costs there and on other tables is told in docs/release.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import exp, log, prod, sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from understudy.domain.domain import Clique, Domain
+from understudy.mechanism.matrix.one_marginal import MAX_WEIGHT
+from understudy.mechanism.matrix.residual_plan import Residuals
+from understudy.query.workload import Workload
+
+Values = NDArray[np.float64]
+
+ZETA = 2.612375
+"""ζ(3/2), the sum of i^(-3/2)."""
+
+MISSED = tuple(0.002 * 2**i for i in range(6))
+"""What the tree of a stand-in may miss of a triple, S."""
+
+FOLLOWED, WEIGHED, UNMENDED = 0.7, 0.5, 0.7
+"""How much of its measurements' noise a stand-in follows; how much a larger marginal that was swept weighs in the
+average with it; the part of a larger marginal's error that a sweep over pairs leaves."""
+
+LARGEST_NOISE, WORST_CELL = 5.0, {0: 0.005, 2: 0.015}
+"""The largest noise of all cells, in standard deviations; the rate by which the worst cell of a stand-in is
+usually off, in the workload and in pairs."""
+
+
+def noise_error(cells: Values, std: Values) -> Values:
+    """N(c, σ): half the L1 error, as a rate, of marginals of so many cells under noise of these deviations."""
+    each = np.maximum(0.4 * std, 1e-12)
+    above = np.minimum((ZETA * each) ** (-2 / 3), cells)
+    known = np.maximum(above, 1.0)
+    below = 2 / ZETA * (known**-0.5 - cells**-0.5)
+    return np.minimum(above * each + np.maximum(below, 0.0), 1.0)
+
+
+@dataclass(frozen=True)
+class SweepChoice:
+    """The last sweep: its share of the price, its order (0: the workload, 2: pairs), and the forecast error.
+
+    A share of 0 is no sweep. `error` is the mean over the workload of half the L1 distance, as a rate.
+    """
+
+    share: Fraction
+    order: int
+    error: float
+
+
+@dataclass(frozen=True, eq=False)
+class SweepForecast:
+    """Forecast errors of releases of a workload.
+
+    `precision` is what the whole price buys on one marginal, 1/σ²; `rows` is public or was bought.
+    """
+
+    domain: Domain
+    workload: Workload
+    precision: float
+    rows: float
+
+    def choose(self, options: Sequence[tuple[Fraction, int]], swept: int) -> SweepChoice:
+        """The best of several shares and orders, or no sweep; none of more than `swept` numbers is considered."""
+        found = [self.without()]
+        for share, order in options:
+            cliques = self.swept(order)
+            if cliques and can_sweep(self.domain, cliques, swept):
+                found.append(SweepChoice(share, order, self.error(share, order)))
+        whole = [one for one in found if one.share and one.order == 0 and self.noise_is_quiet(0)]
+        some = [one for one in found if one.share and self.noise_is_quiet(2)]
+        return min(whole or some or found, key=lambda one: one.error)
+
+    def noise_is_quiet(self, order: int) -> bool:
+        """Whether plain noise on every marginal that a sweep of this order measures would leave no cell as wrong
+        as a stand-in usually leaves some.
+        """
+        return LARGEST_NOISE * self._plain_std(order) <= WORST_CELL[order]
+
+    @property
+    def plain_error(self) -> float:
+        """Half the L1 error, as a rate, of plain noise on every marginal, where all cells are far above it."""
+        return 0.4 * float(np.mean(self._sizes(list(self.workload)))) * self._plain_std(0)
+
+    def _plain_std(self, order: int) -> float:
+        return sqrt(len(self.swept(order)) / self.precision) / max(self.rows, 1.0)
+
+    def without(self) -> SweepChoice:
+        """The release without a sweep."""
+        return SweepChoice(Fraction(0), 0, _middle(self._missed(1.0)))
+
+    def error(self, share: Fraction, order: int) -> float:
+        """The mean error if a sweep of that order has that share of the price."""
+        noise, missed = self.sweep_error(share, order), self._missed(1.0 - float(share))
+        larger = float(np.average([len(c) > 2 for c in self.workload], weights=self._weights))
+        weight = 1 - (1 - WEIGHED) * larger if order == 0 else 1.0
+        unmended = 0.0 if order == 0 else UNMENDED * larger
+        return _middle(missed * (unmended + (1 - unmended) / np.sqrt(1 + weight * (missed / noise) ** 2)))
+
+    def sweep_error(self, share: Fraction, order: int) -> float:
+        """The mean error of what a sweep measures, by its noise alone."""
+        cliques = self.swept(order)
+        weights = self.workload.weights if order == 0 else (Fraction(1),) * len(cliques)
+        residuals = Residuals.of(Workload.of(self.domain, cliques, weights))
+        precisions = residuals.precisions()
+        price = float(residuals.price @ precisions)
+        variance = residuals.variances(precisions, residuals.mean) * price
+        std = np.sqrt(variance / (float(share) * self.precision)) / max(self.rows, 1.0)
+        return max(float(np.average(noise_error(self._sizes(cliques), std), weights=_floats(weights))), 1e-12)
+
+    def swept(self, order: int) -> list[Clique]:
+        """The cliques of a sweep: the workload's, or all pairs below them."""
+        return list(self.workload) if order == 0 else pairs_below(self.domain, self.workload)
+
+    @property
+    def _weights(self) -> Values:
+        return _floats(self.workload.weights)
+
+    def _sizes(self, cliques: Sequence[Clique]) -> Values:
+        return np.array([float(self.domain.size(clique)) for clique in cliques])
+
+    def _missed(self, share: float) -> Values:
+        """E for each S, if the rounds have that share of the price."""
+        pairs = pairs_below(self.domain, self.workload)
+        if not pairs:
+            return np.array(MISSED)
+        std = sqrt(2 * len(self.domain) / (share * self.precision)) / max(self.rows, 1.0)
+        noise = float(np.mean(noise_error(self._sizes(pairs), np.full(len(pairs), std))))
+        order = float(np.average([max(len(c) - 1, 1) / 2 for c in self.workload], weights=self._weights))
+        return order * (FOLLOWED * noise + np.array(MISSED))
+
+
+def _middle(errors: Values) -> float:
+    return exp(float(np.mean([log(error) for error in errors])))
+
+
+def _floats(weights: Sequence[Fraction]) -> Values:
+    return np.array([float(weight) for weight in weights])
+
+
+def pairs_below(domain: Domain, workload: Workload) -> list[Clique]:
+    """All pairs of attributes that a marginal of the workload holds."""
+    pairs = {frozenset((a, b)) for clique in workload for i, a in enumerate(clique) for b in clique[:i]}
+    return sorted((domain.clique(pair) for pair in pairs), key=lambda c: [domain.position(n) for n in c])
+
+
+def can_sweep(domain: Domain, cliques: Sequence[Clique], swept: int) -> bool:
+    """Whether the residuals below these cliques are at most `swept` numbers, with weights that can be held."""
+    sizes = [[domain[name].size for name in clique] for clique in cliques]
+    return numbers_swept(domain, cliques) <= swept and max(map(prod, sizes)) <= MAX_WEIGHT
+
+
+def numbers_swept(domain: Domain, cliques: Sequence[Clique]) -> int:
+    """How many numbers a sweep over these cliques measures, at most: their residuals, and those below them."""
+    return 2 * sum(map(domain.size, cliques))

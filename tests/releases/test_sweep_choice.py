@@ -1,0 +1,98 @@
+"""Which sweep an adaptive release ends with: the forecast, its limits, and what was chosen beside what was not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adaptive_table import DOMAIN, TRIPLES, codes, make, mean_tvd
+from understudy.domain.bins import Bins
+from understudy.domain.domain import Domain
+from understudy.query.merging import simplex
+from understudy.query.workload import Workload
+from understudy.releases.adaptive.adaptive import adaptive
+from understudy.releases.adaptive.rule import rule_for
+from understudy.releases.adaptive.sweep_choice import SweepForecast, noise_error, numbers_swept, pairs_below
+from understudy.releases.evidence import Evidence
+
+OPTIONS = [(Fraction(7, 10), 0), (Fraction(1, 4), 2)]
+PLENTY = 10**9
+WIDE = Domain(
+    tuple(Bins.integers(f"a{i}", 0, n - 1) for i, n in enumerate((16, 32, 9, 32, 16, 7, 15, 6, 42)))
+)
+
+
+def forecast(precision: float, rows: float = 50_000, domain: Domain = WIDE, order: int = 3) -> SweepForecast:
+    return SweepForecast(domain, Workload.all_marginals(domain, order), precision, rows)
+
+
+@pytest.mark.parametrize("cells", [8, 200, 3000])
+@pytest.mark.parametrize("std", [1e-4, 1e-3, 1e-2])
+def test_the_forecast_of_a_noisy_marginal_is_its_error(cells, std):
+    """Cells that fall as i^(-3/2), with noise, moved onto the simplex."""
+    rng = np.random.default_rng(0)
+    rates = np.arange(1, cells + 1) ** -1.5
+    rates /= rates.sum()
+    off = [0.5 * np.abs(simplex(rates + rng.normal(0, std, cells), 1.0) - rates).sum() for _ in range(50)]
+    told = float(noise_error(np.array([float(cells)]), np.array([std]))[0])
+    assert 0.6 * told < np.mean(off) < 1.7 * told
+
+
+@given(st.floats(1e-6, 1e3), st.floats(1.1, 100), st.sampled_from([2, 3]))
+def test_a_higher_price_makes_every_forecast_smaller(precision, more, order):
+    poor, rich = forecast(precision, order=order), forecast(precision * more, order=order)
+    assert rich.without().error <= poor.without().error
+    for share, kind in OPTIONS:
+        assert 0 < rich.error(share, kind) <= poor.error(share, kind) * (1 + 1e-9)
+
+
+def test_the_best_forecast_is_taken():
+    """Of a little noise, of some, and of much: the workload, its pairs, and nothing are swept."""
+    taken = [forecast(precision).choose(OPTIONS, PLENTY) for precision in (3.0, 0.02, 0.0002)]
+    assert [(one.share, one.order) for one in taken] == [*OPTIONS, (Fraction(0), 0)]
+    noisy = forecast(0.0002)
+    assert taken[-1].error == noisy.without().error
+    assert all(noisy.error(*option) > noisy.without().error for option in OPTIONS)
+
+
+def test_what_time_and_memory_do_not_allow_is_not_taken():
+    quiet = forecast(3.0)
+    triples = numbers_swept(WIDE, list(quiet.workload))
+    pairs = numbers_swept(WIDE, pairs_below(WIDE, quiet.workload))
+    assert quiet.choose(OPTIONS, triples).order == 0
+    assert quiet.choose(OPTIONS, triples - 1) == quiet.choose(OPTIONS[1:], PLENTY)
+    assert quiet.choose(OPTIONS, pairs - 1).share == 0
+
+
+def test_where_plain_noise_has_no_cell_as_wrong_as_a_stand_in_all_is_swept():
+    """Whatever the mean's forecast says: the largest error must not be above that of plain noise."""
+    found = forecast(2.0, rows=10_000)
+    assert found.noise_is_quiet(0)
+    assert min(found.without().error, found.error(*OPTIONS[1])) < found.error(*OPTIONS[0])
+    assert found.choose(OPTIONS, PLENTY).order == 0
+
+
+@pytest.mark.parametrize(("epsilon", "spread"), [(0.3, 1), (2, 1), (20, 1), (2, 4)])
+def test_the_choice_is_nearly_the_best_of_those_that_were_tried(epsilon, spread):
+    """Releases of a small table with each sweep; `spread` times as many rows make the noise smaller."""
+    table = codes(rows=3000 * spread, seed=1)
+    errors: dict[tuple[Fraction, int], float] = {}
+    usual = None
+    for share, order in [(Fraction(0), 0), *OPTIONS]:
+        run = make(table=table, epsilon=epsilon)
+        precision = Evidence(run).precision(run.total)
+        usual = rule_for(DOMAIN, TRIPLES, precision=precision, rows=float(table.shape[1]))
+        tried = replace(usual, guard=share, guard_order=order)
+        errors[share, order] = mean_tvd(run, adaptive(run, rule=tried))
+    assert usual is not None
+    chosen = next(error for (share, order), error in errors.items() if _same(share, order, usual))
+    assert chosen < 1.5 * min(errors.values()), errors
+
+
+def _same(share: Fraction, order: int, rule) -> bool:
+    return bool(share) == bool(rule.guard) and (not share or order == rule.guard_order)

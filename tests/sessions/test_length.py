@@ -1,0 +1,149 @@
+"""What sessions buy ahead at length: histograms that are expected to pay off, and parts of β for classes."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from session_table import DOMAIN, conjunction, curator
+from understudy.query.marginal import Marginal
+from understudy.sessions import ski_rental
+from understudy.sessions.allowance import Allowance
+from understudy.sessions.beta_spending import OTHERS, part_of_class
+from understudy.sessions.calibrator import rounded
+from understudy.sessions.direct import DirectPurchase
+from understudy.sessions.looks import LookPurchase
+from understudy.sessions.session import session as session_of
+from understudy.sessions.ski_rental import EVIDENCE_CELLS, EVIDENCE_GROUP_BYS, MarginalsSkiRental
+from understudy.theory.normal_law import ndtri
+
+ABUNDANT = {"epsilon": 1000.0, "delta": 1e-6}
+
+
+def bought(session) -> list[str]:
+    return [step["kind"] for step in session._buyer.journal.all()]
+
+
+def test_conditions_on_one_attribute_that_are_expected_lead_to_its_histogram(monkeypatch):
+    """The histogram answers all of them: a long session buys it after a few, and a short one later."""
+    monkeypatch.setattr(ski_rental, "SMALL", 0)
+    towns = np.random.default_rng(0).permutation(np.arange(1, 31))[:16]
+    found = {}
+    for queries in (100, 10_000):
+        session = session_of(curator(**ABUNDANT), alpha=0.02, beta=0.05, queries=queries)
+        for code in towns:
+            session.ask_marginal(conjunction(town=code >> np.arange(DOMAIN["town"].size) & 1 == 1))
+        found[queries] = bought(session)
+    assert found[100][-1] == found[10_000][-1] == "histogram"
+    assert len(found[10_000]) <= 4 < len(found[100])
+
+
+def test_conditions_on_several_attributes_do_not_lead_to_a_histogram_so_early(monkeypatch):
+    """Of these it spares a part: they count for that, and are not forecast."""
+    monkeypatch.setattr(ski_rental, "SMALL", 0)
+    session = session_of(curator(**ABUNDANT), alpha=0.02, beta=0.05, queries=10_000)
+    for code, sex in product(np.random.default_rng(0).permutation(np.arange(1, 31))[:12], range(2)):
+        towns = code >> np.arange(DOMAIN["town"].size) & 1 == 1
+        session.ask_marginal(conjunction(town=towns, sex=np.arange(DOMAIN["sex"].size) == sex))
+    assert "histogram" not in bought(session)
+
+
+@pytest.mark.parametrize(("price", "others"), [(1.0, 1.0), (20.0, 10.0), (3.0, 200.0)])
+def test_parts_of_beta_as_the_prices_cost_least_together(price, others):
+    """Prices are as the squares of the tails: another part of β for the class makes both together dearer."""
+    others *= OTHERS
+
+    def together(part: float) -> float:
+        own, rest = (float(ndtri(1e-6 * each) ** 2) for each in (part, 1 - part))
+        return (price * own + others * rest) / float(ndtri(1e-6) ** 2)
+
+    best = together(part_of_class(price, others / OTHERS))
+    assert all(together(part) > best * (1 - 1e-3) for part in np.linspace(0.001, 0.999, 200))
+
+
+@pytest.mark.usefixtures("generous")
+@pytest.mark.parametrize(
+    ("beside", "part"), [(0.0, 0.75), (1.0, 1 / (1 + OTHERS)), (9.0, 1 / (1 + 9 * OTHERS))]
+)
+def test_a_class_of_marginals_gets_the_part_of_beta_that_its_questions_have_of_what_was_paid(beside, part):
+    session = session_of(curator(**ABUNDANT), alpha=0.02, beta=0.05, queries=1000)
+    policy = session._buyer.policy
+    policy._marginals_rental.rent, policy._marginals_rental._seen = 100.0, 50
+    policy._paid = 100.0 * (1 + beside)
+    left = policy.left
+    session.ask_marginal(Marginal(DOMAIN, ("age", "town")))
+    step = next(step for step in session._buyer.journal.all() if step["kind"] == "marginals")
+    assert step["share"] == pytest.approx(rounded(left * part), rel=0.01)
+
+
+def test_a_class_of_ranges_takes_little_of_beta_where_others_will_need_it():
+    """Three quarters of what is left where nothing else was paid for, else as its price is beside the others'."""
+    session = session_of(curator(**ABUNDANT), alpha=0.02, beta=0.05, queries=1000)
+    rental = session._buyer.policy._ski_rental
+    where = conjunction().where
+    alone = rental._offer(("age",), where, ("ranges",), 0.04, 0.0)
+    price = float(alone.price.amount)
+    beside = rental._offer(("age",), where, ("ranges",), 0.04, 10 * price)
+    assert 0.02 < alone.share <= 0.03
+    assert 0.8 * 0.04 / (1 + 10 * OTHERS) <= beside.share <= 0.04 / (1 + 10 * OTHERS)
+    assert price < float(beside.price.amount) < 2 * price
+
+
+@pytest.mark.parametrize("others", [0.0, 1e6], ids=["main", "small"])
+def test_the_allowance_reckons_with_even_shares_after_a_main_class(others, monkeypatch):
+    """So a class of most that was asked for is bought earlier than one after which counts get falling shares."""
+    seen = []
+    monkeypatch.setattr(Allowance, "permits", lambda self, events, **given: seen.append(given["least_share"]))
+    session = session_of(curator(**ABUNDANT), alpha=0.02, beta=0.05, queries=1000)
+    policy = session._buyer.policy
+    offer = policy._ski_rental._offer(("age",), conjunction().where, ("ranges",), policy.left, others)
+    assert not policy._permits([offer], asked=1)
+    even = (policy.left - offer.share) / 1001
+    assert seen[0] < even
+    assert seen[1:] == ([] if others else [even])
+
+
+@pytest.mark.parametrize("permitted", [False, True])
+def test_after_a_main_class_counts_get_even_shares_in_one_look_until_the_allowance_permits_more(
+    permitted, monkeypatch
+):
+    monkeypatch.setattr(Allowance, "permits", lambda self, events, **given: permitted)
+    session = session_of(curator(**ABUNDANT), alpha=0.02, beta=0.05, queries=1000)
+    policy, known = session._buyer.policy, session._buyer.known.knowledge
+    policy.note(policy._ski_rental._offer(("age",), conjunction().where, ("ranges",), policy.left, 0.0))
+    count = conjunction(
+        age=np.arange(10) < 1,
+        sex=np.arange(DOMAIN["sex"].size) == 0,
+        town=np.arange(DOMAIN["town"].size) == 0,
+    )
+    plan = policy.counts(known, count, asked=1)
+    assert isinstance(plan, LookPurchase if permitted else DirectPurchase)
+    assert (plan.share > 4 * policy.left / 1001) == permitted
+    assert permitted or plan.share == pytest.approx(policy.left / 1001, rel=0.01)
+
+
+def test_a_class_gets_the_part_of_beta_of_the_classes_that_it_contains():
+    """What they were paid for it answers as well, so that it is not paid for beside it."""
+    session = session_of(curator(**ABUNDANT), alpha=0.02, beta=0.05, queries=1000)
+    policy, where = session._buyer.policy, conjunction().where
+    rental, by = policy._ski_rental, ("age", "sex")
+    for one, kind in (("age", "ranges"), ("town", "subsets")):
+        rental.bought(rental._offer((one,), where, (kind,), policy.left, 0.0))
+    assert rental._paid_inside((by, ())) == rental._prices[("age",), ()] > 0
+    assert rental._paid_inside((by, (("town", b"x"),))) == 0
+
+
+@pytest.mark.parametrize(("of_cells", "evidence"), [(False, EVIDENCE_GROUP_BYS), (True, EVIDENCE_CELLS)])
+def test_counts_of_single_cells_have_to_cost_more_before_they_lead_to_all_marginals(of_cells, evidence):
+    session = session_of(curator(**ABUNDANT), alpha=0.02, beta=0.05, queries=10_000)
+    rental = MarginalsSkiRental(of_cells=of_cells)
+    for _ in range(3):
+        rental.pay(Marginal(DOMAIN, ("age",)), 1)
+        rental.pay(Marginal(DOMAIN, ("age", "town")), 1)
+    assert rental.due(
+        session._buyer.calibrator, Marginal(DOMAIN, ("age", "town")), 0.1, asked=7, ahead=10_000
+    )
+    assert rental._worth <= rental.rent / evidence * 1.1
+    assert EVIDENCE_CELLS > 4 * EVIDENCE_GROUP_BYS
