@@ -60,8 +60,8 @@ POOL = 66
 that costs at most 3/2·D + 3 units whatever comes next, D being the price of direct answers, buys the class once
 30 ≤ (3/2 - κ)·D + 3 + G (`sessions/allowance.py`). Were later counts no dearer than directly (κ = 1, G about 4),
 that would be at D = 47, where 36 were paid for counts (α .02, seed 0). It rests on the price of this class and of
-these counts: other mechanisms may do with less. With the shares of β that counts get, κ = 1.16, and the class
-waits until D = 60."""
+these counts: other mechanisms may do with less. With the shares of β that counts get, κ = 1.15, and the class
+waits until D = 57."""
 
 
 def least_with_parts(direct: float, own: float, price: float) -> float:

@@ -7,7 +7,10 @@ from itertools import product
 import numpy as np
 import pytest
 
+from counted import curator_of
+from session_analysts import attributes, table_of
 from session_table import DOMAIN, conjunction, curator
+from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.sessions import ski_rental
 from understudy.sessions.allowance import Allowance
@@ -147,3 +150,22 @@ def test_counts_of_single_cells_have_to_cost_more_before_they_lead_to_all_margin
     )
     assert rental._worth <= rental.rent / evidence * 1.1
     assert EVIDENCE_CELLS > 4 * EVIDENCE_GROUP_BYS
+
+
+def test_a_class_whose_members_were_nearly_all_asked_for_is_not_bought(monkeypatch):
+    """Of two sexes in many groups of rows: the second costs a count by itself, and a class of both nearly two."""
+    town = table_of(attributes({"age": 6, "hours": 4}, {"sex": 2, "town": 4, "job": 3}), 30_000, 5)
+    found = []
+    for _ in range(2):  # the second time without the rule
+        session = session_of(curator_of(town, **ABUNDANT, seed=1), alpha=0.02, beta=1e-6, queries=1000)
+        for without, sex in product(range(3), range(2)):
+            rows = {
+                "town": np.arange(4) != without,
+                "job": np.arange(3) != without,
+                "sex": np.arange(2) == sex,
+            }
+            session.ask_marginal(Marginal.of(LinearQuery.conjunction(town.domain, rows)))
+        found.append("grids" in bought(session))
+        monkeypatch.setattr(ski_rental.SkiRental, "_varied", lambda self, by, members: True)
+        monkeypatch.setattr(ski_rental, "_different", lambda members: set())
+    assert found == [False, True]

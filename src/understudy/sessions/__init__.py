@@ -9,7 +9,8 @@ on without a certificate, from a stand-in that is fitted to everything that was 
     session, terms, population        the session, what it promises, and what that says of the population
     deduction, buyer                  answers from what is known, which wait for nobody; purchases, one by one
     knowledge, table_bounds, one_way  intervals of counts that follow from what was released
-    policy, ski_rental, forecast      what is bought next, and what questions would buy
+    policy, ski_rental,               what is bought next, and what questions would buy
+    histogram_rent, forecast
     purchase, calibrator, funds       the interface of purchases, their prices, and whether they can be paid
     histogram, direct,                the kinds of purchases
     product_class, marginals_class

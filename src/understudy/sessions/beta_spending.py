@@ -33,6 +33,10 @@ LEAD = 50.0
 OTHERS = 3.0
 """What a class does not answer is expected to cost so many times what it has cost so far."""
 
+BEFORE = 4.0
+"""As if so many single counts had been paid before the first question, for what no class answers: a class that is
+bought early gets no more of β than it needs."""
+
 
 def part_of_class(price: float, others: float) -> float:
     """The part of what is left of β for a class, where `others` was paid for what it does not answer."""

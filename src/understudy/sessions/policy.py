@@ -24,7 +24,7 @@ from understudy.query.box import Box
 from understudy.query.marginal import Marginal
 from understudy.rational import Number
 from understudy.sessions.allowance import Allowance
-from understudy.sessions.beta_spending import least_share, part_of_class, part_of_left
+from understudy.sessions.beta_spending import BEFORE, least_share, part_of_class, part_of_left
 from understudy.sessions.calibrator import Calibrator, coarse, rounded
 from understudy.sessions.completing import CompletingPurchase
 from understudy.sessions.direct import BOUNDED, DirectPurchase, can_plan_sum, running_sums
@@ -507,7 +507,7 @@ class PurchasePolicy:
             if marginals is not None:
                 return marginals
         product = self._ski_rental.choose(
-            box, direct.price, paid=self._paid, left=self.left, asked=asked, ahead=ahead
+            box, direct.price, paid=self._paid_before(), left=self.left, asked=asked, ahead=ahead
         )
         return product if product is not None and self._permits([product], asked=asked) else direct
 
@@ -526,12 +526,16 @@ class PurchasePolicy:
         if not order:
             return None
         rent = rental.rent + float(price)
-        part = part_of_class(rent, self._paid + float(price) - rent)
+        part = part_of_class(rent, self._paid_before() + float(price) - rent)
         share = rounded(self.left * min(part, CELL_COUNTS if rental.of_cells else MOST_OF_BETA))
         offer = MarginalsPurchase.of(self._calibrator, knowledge, order, share)
         if offer is None or not rental.is_worth(offer.price):
             return None
         return offer if self._permits([offer], asked=asked) else None
+
+    def _paid_before(self) -> float:
+        """What counts and classes have cost so far, and what parts of β for classes reckon with beside."""
+        return self._paid + BEFORE * self._single_price
 
     @cached_property
     def _single_price(self) -> float:

@@ -13,6 +13,7 @@ Earlier     There are two exceptions, in which a forecast or earlier savings sta
             of the rent is enough (`FORECAST`, `EVIDENCE`). And a class is bought at once if classes like it, or
             all classes together, have saved as much as it costs, and it is being asked for: one question after the
             other varies just what it varies, or other classes of the same rows were bought.
+Never       A class is not bought where the counts of all its members that were not asked for cost no more.
 Bound       The rule says what is wanted. What a session pays beside direct answers is bounded by its `allowance`,
             which every purchase of a class has to keep.
 Privacy     Decisions read prices, questions and what was charged, which are public; they cost nothing.
@@ -291,7 +292,10 @@ class SkiRental:
             where = Box(box.domain, {name: cells for name, cells in box.sides.items() if name not in by})
             own = sum(each.amount for _, each in members[1:] if each.counts) + self._paid_inside(candidate)
             offer = self._offer(by, where.query, kinds, left, paid - own)
-            if offer is not None and self._is_due(offer, worth, at_once=at_once):
+            if offer is None or not self._is_due(offer, worth, at_once=at_once):
+                continue
+            unasked = product_on(self._calibrator, by, kinds).members - len(_different(asked_for[1:]))
+            if unasked * price.amount > offer.price.amount:
                 return offer
         return None
 
@@ -340,8 +344,7 @@ class SkiRental:
         """Whether the questions differ along every attribute of a class."""
         if by == self._whole:
             return True
-        keys = [tuple(None if side is None else side.tobytes() for side in member) for member in members]
-        return all(len(set(along)) > 1 for along in zip(*keys, strict=True))
+        return all(len(set(along)) > 1 for along in zip(*_different(members), strict=True))
 
     def _worth(self, candidate: Class, members: Sequence[tuple[Sides, _Payment]], coming: float) -> float:
         """The rent in ε or ρ; or, if enough questions came to tell their rate, the forecast, if that is more.
@@ -382,6 +385,11 @@ class SkiRental:
             Marginal(self._calibrator.curator.domain, by), product.matrices, spread
         )
         return float(price.amount)
+
+
+def _different(members: Sequence[Sides]) -> set[tuple[bytes | None, ...]]:
+    """The members of a class that differ, by the bytes of their sides."""
+    return {tuple(None if side is None else side.tobytes() for side in member) for member in members}
 
 
 def _sides(box: Box, by: Clique) -> Sides:
