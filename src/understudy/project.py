@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from functools import cached_property
+from fractions import Fraction
+from functools import cached_property, partial
+from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack, overload
 
@@ -19,10 +21,11 @@ from understudy.answer.statement_question import StatementQuestion
 from understudy.curator.batch import MeasurementOrder
 from understudy.curator.calibration import check_counts
 from understudy.curator.curator import Curator
+from understudy.curator.prepared_measurement import PreparedMeasurement
 from understudy.curator.prepared_question import PreparedQuestion, QuestionPurchase
 from understudy.curator.pricing import QuestionPricing
 from understudy.curator.question_price import QuestionPrice
-from understudy.curator.quote import Quote
+from understudy.curator.quote import Quote, error_of
 from understudy.declaration.declaration import Declaration
 from understudy.declaration.file import copy_place, located, read, record_place
 from understudy.declaration.outline import MARK
@@ -38,7 +41,7 @@ from understudy.query.column import Column
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.query.text_size import USUAL, TextSize
-from understudy.rational import Number
+from understudy.rational import Number, exact
 from understudy.table.coded_copy import CodedCopy
 from understudy.table.read_record import ReadRecord, read_record
 from understudy.table.source import Source, in_memory, open_source
@@ -51,11 +54,15 @@ if TYPE_CHECKING:
     from narwhals.typing import IntoDataFrame
 
     from understudy.noise.samplers import NoiseSource
+    from understudy.sql.collect import Averages
 
     Frame = pd.DataFrame | pl.DataFrame | pa.Table | IntoDataFrame
     """A frame of pandas or polars, an Arrow table, or another that narwhals can read."""
 
 Given = TypeVar("Given")
+
+MERGES = 8
+"""How often the error of cells is made smaller until the groups that are made of them keep the error asked for."""
 
 
 class PriceTerms(TypedDict, total=False):
@@ -283,11 +290,49 @@ class Project:
             check_counts(question.marginals)
         asked = QuestionPrice(**terms)
         rounded = isinstance(question, StatementQuestion)
+        former = partial(self._as_it_was, question, price) if rounded else _nothing
+        kept, measured = self._kept(question, asked, rounded=rounded)
+        quote = Quote.of(question, measured, asked, self.ledger.budget)
+        each = tuple(dict.fromkeys((kept, asked)))
+        return PreparedQuestion(question, quote, self.curator, measured, asked, each, self._pricing, former)
+
+    def _kept(
+        self, question: ReadQuestion[Any], asked: QuestionPrice, *, rounded: bool
+    ) -> tuple[QuestionPrice, PreparedMeasurement]:
+        """The measurement of a question, and the price of which its cells make that of its groups.
+
+        Where an error is asked for and groups are made of several cells, these keep a smaller one.
+        """
+        kept, measured = asked, self._measured(question, asked, rounded=rounded)
+        if asked.error is None:
+            return kept, measured
+        for _ in range(MERGES):
+            told = error_of(question, measured) / float(exact(asked.error))
+            if told <= 1:
+                break
+            smaller = exact(kept.error or asked.error) * Fraction(1000, ceil(1000 * told) + 1)
+            kept = replace(kept, error=smaller)
+            measured = self._measured(question, kept, rounded=rounded)
+        return kept, measured
+
+    def _measured(
+        self, question: ReadQuestion[Any], asked: QuestionPrice, *, rounded: bool
+    ) -> PreparedMeasurement:
+        """The marginals of a question with the noise that is best at a price, or for an error of every cell."""
         measured = self._pricing.prepare(question.marginals, asked, rounded=rounded)
-        if not isinstance(question, AroundQuestion):  # an answer without bounds gains nothing by certain ones
-            measured = self._pricing.certain(question.marginals, asked, measured, rounded=rounded) or measured
-        quote = Quote.of(measured, asked, self.ledger.budget)
-        return PreparedQuestion(question, quote, self.curator, measured, asked, self._pricing)
+        if isinstance(question, AroundQuestion):  # an answer without bounds gains nothing by certain ones
+            return measured
+        return self._pricing.certain(question.marginals, asked, measured, rounded=rounded) or measured
+
+    def _as_it_was(self, question: ReadQuestion[Any], price: PriceTerms) -> PreparedQuestion[Any] | None:
+        """A SELECT with averages as a sum and a number of rows, as earlier versions measured them; None without.
+
+        A request that was charged for these is found again, and answered with the same numbers.
+        """
+        before = self._reader_with("sums").select(question.words)
+        if [m.key for m in before.marginals] == [m.key for m in question.marginals]:
+            return None
+        return self._priced(before, **price)
 
     @cached_property
     def _pricing(self) -> QuestionPricing:
@@ -295,14 +340,22 @@ class Project:
 
     @cached_property
     def _reader(self) -> QuestionReader:
+        return self._reader_with("shares")
+
+    def _reader_with(self, averages: Averages) -> QuestionReader:
         private = not self.declaration.relation.rows_are_public
         return QuestionReader.of(
             self.declaration,
             counts_everyone=private,
             measured="shares" if self.ledger.budget.is_pure else "centred",
+            averages=averages,
             refines=True,
             size=self.text_size,
         )
+
+
+def _nothing() -> None:
+    """No other way in which a question was measured before."""
 
 
 def open_project(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 from unittest.mock import PropertyMock, patch
@@ -22,7 +23,7 @@ from understudy.domain.domain import Domain
 from understudy.ledger.memory import MemoryLedger
 from understudy.noise.samplers import SeededNoise
 from understudy.privacy.budget import Budget
-from understudy.privacy.columns import CountColumns, SharedColumns
+from understudy.privacy.columns import CountColumns, SharedColumns, WeightColumns
 from understudy.privacy.relation import Neighbours, Sensitivity
 from understudy.query.moment import POLYNOMIALS
 from understudy.sql import compile_sql
@@ -31,7 +32,7 @@ PAIRS = 3_000 if os.environ.get("UNDERSTUDY_AUDIT") else 25
 DOMAIN = Domain(
     (
         Categories(name="sex", values=("F",)),
-        Bins.measure("x", -2, 5, edges=[-2, 1, 5]),
+        Bins.measure("x", -2, 5, edges=[-2, 1, 3, 5]),
         Bins.measure("y", 0.0, 1.5, resolution=0.25, edges=[0.0, 1.5], null=True),
     )
 )
@@ -45,6 +46,8 @@ STATEMENTS = (
     "SELECT avg(x) FILTER (WHERE sex = 'F'), avg(x) FILTER (WHERE sex <> 'F') FROM t",
     "SELECT sex, median(x), quantile_cont(x, 0.9), quantile_cont(y, 0.2) FROM t GROUP BY sex",
     "SELECT quantile_cont(x, [0.25, 0.75]), count(*) FROM t WHERE sex = 'F'",
+    "SELECT sex, avg(x * 2), count(*), avg(CASE WHEN x < 1 THEN 3 ELSE 1 END) FROM t GROUP BY sex",
+    "SELECT avg(x + y) FROM t WHERE sex = 'F'",
 )
 SETTINGS = [
     (budget, kind)
@@ -56,7 +59,13 @@ SETTINGS = [
 def declared(budget: Budget, kind: Neighbours, max_rows: int) -> Declaration:
     unit = None if max_rows == 1 else Unit("person", max_rows, key="k")
     return Declaration(
-        name="t", source=SourceSpec("t.csv"), domain=DOMAIN, budget=budget, neighbours=kind, unit=unit
+        name="t",
+        source=SourceSpec("t.csv"),
+        domain=DOMAIN,
+        budget=budget,
+        neighbours=kind,
+        unit=unit,
+        rows_at_most=20 if kind is Neighbours.ADD_REMOVE else None,
     )
 
 
@@ -81,7 +90,9 @@ def run(statement: str, rows: list[Any], declaration: Declaration, seed: int):
     curator = Curator(truth, MemoryLedger(declaration.budget), declaration, noise=SeededNoise(seed))
     public = declaration.relation.rows_are_public
     family = "shares" if declaration.budget.is_pure else "centred"
-    compiled = compile_sql(statement, DOMAIN, tables=["t"], rows_public=public, measured=family)
+    compiled = compile_sql(
+        statement, DOMAIN, tables=["t"], rows_public=public, measured=family, averages="shares"
+    )
     pricing = QuestionPricing(curator.calibration, curator.ledger)
     prepared = pricing.prepare(compiled.marginals, QuestionPrice(epsilon=1), rounded=True)
     with tapped() as taps:
@@ -89,12 +100,12 @@ def run(statement: str, rows: list[Any], declaration: Declaration, seed: int):
     return taps
 
 
-def faults(budget: Budget, kind: Neighbours, pairs: int) -> list[Any]:
+def faults(budget: Budget, kind: Neighbours, pairs: int, statements: Sequence[str] = STATEMENTS) -> list[Any]:
     draw, found = np.random.default_rng(7), list[Any]()
     for seed in range(pairs):
         max_rows = 1 if kind is Neighbours.REPLACE else int(draw.integers(1, 4))
         declaration = declared(budget, kind, max_rows)
-        statement = STATEMENTS[seed % len(STATEMENTS)]
+        statement = statements[seed % len(statements)]
         first, second = (run(statement, rows, declaration, seed) for rows in pair(draw, kind, max_rows))
         assert len(first.settled) == 1
         found += compared(first, second, budget)[0]
@@ -126,6 +137,14 @@ def test_shares_without_their_second_row_are_caught():
     one_row = PropertyMock(side_effect=lambda: Sensitivity(1 << 20, 1 << 40))
     with patch.object(SharedColumns, "farthest", one_row):
         assert faults(SETTINGS[0][0], Neighbours.REPLACE, PAIRS)
+
+
+def test_weights_without_their_second_row_are_caught():
+    """A mutant: two rows of different people taken to move the shares of an average no further than one does."""
+    one_row = property(lambda self: self.longest)
+    with patch.object(WeightColumns, "farthest", one_row):
+        found = faults(SETTINGS[0][0], Neighbours.REPLACE, PAIRS, STATEMENTS[-2:])
+    assert {fault.kind for fault in found} & {"sensitivity"}
 
 
 def test_counts_for_quantiles_without_their_second_row_are_caught():

@@ -29,6 +29,7 @@ def test_every_price_is_told_as_a_part_of_the_whole(folder):
     plain = json.loads(call("ask", "count by sex", "--epsilon", "0.1", "--json", cwd=folder).stdout)
     assert plain["answers"][0]["share"] == pytest.approx(0.01183, rel=1e-3)
     assert plain["answers"][0].keys() >= {"question", "rows", "by", "cost", "beta", "source", "unit"}
+    assert plain["answers"][0]["noise"] == "gaussian"
     assert plain["remaining"].keys() == {"rho"}
     assert plain["remaining_share"] == pytest.approx(1 - 2 * 0.01183, rel=1e-3)
     assert plain["remaining_epsilon"] < 1

@@ -53,6 +53,7 @@ class TestAsking:
     def test_an_answer_of_the_session_is_the_librarys_own(self, server, ada, question):
         first, again = ada.ask(question), ada.ask(question)
         assert (again.cost.units, again.source != "measured") == (0, True)
+        assert first.noise == again.noise == "gaussian"
         with opened(server) as here:
             own = here.session("ada").ask(question, analyst="ada")
         # A session calls what it deduced a `repeat` when it is asked again; a server goes on calling it `implied`.
@@ -106,6 +107,10 @@ class TestAsking:
         assert quote.cost.units > 0
         assert quote.more_like_this is not None
         assert direct.forecast[0].unit == "rate within area"
+        groups = "CASE WHEN area IN ('n', 'e') THEN 'a' WHEN area = 's' THEN 'b' ELSE 'c' END"
+        merged = f"SELECT {groups} AS g, count(*) FROM people GROUP BY 1"  # a group of two cells
+        assert ada.quote(merged).error == 2 * ada.quote("count by area").error
+        assert ada.quote(merged, error=50).error <= 50
         dear = ada.quote("count by age, sex, area", rho=1000)
         assert not dear.is_payable
         assert ada.quote(ASKED[0]).is_free

@@ -75,7 +75,23 @@ def received(project, told, answer, question) -> Any:
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_a_measured_answer_is_the_same(project, told, question):
     answer = project.ask(question, rho=0.001)
-    check_same(answer, received(project, told, answer, question))
+    found = received(project, told, answer, question)
+    check_same(answer, found)
+    wanted = None if answer.source == "public" else project.quote(question, rho=0.001).noise
+    assert found.noise == answer.noise == wanted
+
+
+def test_an_answer_that_was_kept_before_noises_were_named_is_read(project, told):
+    for question in ("count by sex", "SELECT sex, count(*) FROM people GROUP BY sex"):
+        answer = project.ask(question, rho=0.001)
+        plain = {key: value for key, value in sent(project, answer).items() if key != "noise"}
+        found = (
+            sql_answer_from_plain(plain, question)
+            if is_of_sql(plain)
+            else answer_from_plain(plain, question, told)
+        )
+        assert found.noise is None
+        check_same(replace(answer, noise=None), found)
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
@@ -86,6 +102,7 @@ def test_an_answer_of_a_session_is_the_same_with_its_population_errors(project, 
     check_same(answer, found)
     assert found.population_beta == answer.population_beta
     assert found.population_theorem == answer.population_theorem
+    assert found.noise == answer.noise
     if isinstance(answer, Answer):
         assert found.query.describe() == answer.query.describe()
         assert (found.value.shape, found.error.shape) == (answer.value.shape, answer.error.shape)

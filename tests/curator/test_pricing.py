@@ -188,7 +188,7 @@ def test_marginals_that_share_rows_share_no_noise():
     assert p.ledger.spent.units == 0
 
 
-def test_weights_other_than_0_and_1_share_no_noise():
+def test_weights_other_than_0_and_1_share_no_noise_with_counts():
     """They are rounded to a lattice of their own, and the error of that is told for them alone."""
     p = project()
     whole = question("count sex = F", p.domain).marginal

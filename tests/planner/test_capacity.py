@@ -68,7 +68,7 @@ def test_few_noises_of_the_widest_reach_are_priced(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(capacity, "certain_counts", counted)
     best_certain(1, 1e-6, 10**9)
-    assert len(set(tried)) <= 12
+    assert len(set(tried)) <= 24  # the parts of delta, and a search among the orders of two of them
     tried.clear()
     best_certain(1, 1e-6, 2000)
     assert len(set(tried)) > 50
@@ -96,6 +96,32 @@ def test_no_order_or_part_of_delta_nearby_pays_for_more(error: int) -> None:
     for part in (1e-8, 1e-7, 5e-7):
         usual = Budget.of(1, 1e-6, key_delta=part, filter="renyi")
         assert certain_counts(usual, error) <= many
+
+
+@pytest.mark.parametrize(("epsilon", "delta", "error"), [(1, 1e-6, 16_384), (0.05, 1e-5, 9_000)])
+def test_wide_errors_get_the_best_of_all_orders_and_parts(
+    monkeypatch: pytest.MonkeyPatch, epsilon: float, delta: float, error: int
+) -> None:
+    """The search finds what a comparison of all of them finds; by itself the usual order would pay for fewer."""
+    found, kept = best_certain(epsilon, delta, error)
+    monkeypatch.setattr(capacity, "WIDE", error)
+    monkeypatch.setattr(capacity, "SET_ASIDE", (*capacity.SMALLER, *capacity.SET_ASIDE))
+    assert found == best_certain(epsilon, delta, error)[0] == certain_counts(kept, error)
+    usual = Budget.of(epsilon, delta, key_delta=delta / 10, filter="renyi")
+    assert found > certain_counts(usual, error)
+
+
+@pytest.mark.parametrize("peak", [0, 1, 7, 12, 23, 24])
+def test_the_search_finds_the_peak_wherever_it_is(peak: int) -> None:
+    budgets = [Budget.of(1, 1e-6, filter="renyi", order=order) for order in range(15, 40)]
+    looked: list[Budget] = []
+
+    def counts(budget: Budget) -> int:
+        looked.append(budget)
+        return -abs(budgets.index(budget) - peak)
+
+    assert capacity._searched(budgets, counts) is budgets[peak]
+    assert len(set(looked)) <= 14
 
 
 def test_what_is_declared_can_be_read_again() -> None:

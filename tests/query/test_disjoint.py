@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from understudy.domain.attribute import Categories
 from understudy.domain.domain import Domain
-from understudy.privacy.columns import CountColumns
+from understudy.privacy.columns import CountColumns, WeightColumns
 from understudy.privacy.event import GaussianNoise, Located
 from understudy.privacy.region import located_stack
 from understudy.privacy.relation import Neighbours, Relation
 from understudy.query import disjoint
-from understudy.query.disjoint import disjoint_stacks, excludes
+from understudy.query.disjoint import disjoint_stacks, excludes, row_parts
 from understudy.query.expression import parse
 from understudy.query.linear import Factor, LinearQuery
 from understudy.query.marginal import Marginal
@@ -97,6 +97,53 @@ def test_a_stack_moves_as_far_as_one_partition_and_is_located_where_its_rows_are
                     for name, code in zip(NAMES, row, strict=True)
                 )
                 assert inside or not column.any()
+
+
+@st.composite
+def weighted(draw: st.DrawFn) -> LinearQuery:
+    """A condition on one attribute, and weights of quarters on two others: products are exact."""
+    size = DOMAIN.size(("a", "b"))
+    quarters = [1, *draw(st.lists(st.integers(0, 4), min_size=size - 1, max_size=size - 1))]
+    held = [True, *draw(st.lists(st.booleans(), min_size=2, max_size=2))]
+    return LinearQuery(
+        DOMAIN,
+        (
+            Factor(("a", "b"), np.array(quarters).reshape(DOMAIN.shape(("a", "b"))) / 4),
+            Factor(("c",), np.array(held)),
+        ),
+    )
+
+
+@given(wheres=st.lists(weighted(), min_size=2, max_size=3), by=st.sampled_from([(), ("a",), ("c", "b")]))
+@settings(max_examples=100, deadline=None)
+def test_weights_go_together_where_those_of_no_row_add_up_to_more_than_1(wheres, by):
+    marginals = [Marginal(DOMAIN, by, where) for where in wheres]
+    universe = list(product(*map(range, DOMAIN.shape())))
+    columns = [_column(marginals, row) for row in universe]
+    fits = max(column.sum() for column in columns) <= 1
+    assert (row_parts(tuple(wheres)) is not None) == fits
+    counting = all(where.is_counting for where in wheres)
+    if fits and not any(where.is_counting for where in wheres):
+        assert disjoint_stacks(marginals) == (tuple(range(len(marginals))),)
+        moved = WeightColumns.of(marginals, resolution=4)
+        assert moved.longest.l1 == 4 * max(column.sum() for column in columns)
+        for one, other in combinations_with_replacement(columns, 2):
+            assert np.abs(4 * (one - other)).sum() <= moved.farthest.l1
+            assert (16 * (one - other) ** 2).sum() <= moved.farthest.l2_squared
+    elif not counting:
+        for stack in disjoint_stacks(marginals):
+            assert max(sum(_column([marginals[i]], row).sum() for i in stack) for row in universe) <= 1
+
+
+def test_weights_that_would_take_too_large_a_table_to_tell_stay_apart(monkeypatch):
+    table = np.array([0.25, 0.5, 0.0])
+    pair = tuple(LinearQuery(DOMAIN, (Factor(("a",), part),)) for part in (table, 1 - table))
+    assert row_parts(pair) is not None
+    assert row_parts((pair[0], pair[0] & LinearQuery.conjunction(DOMAIN, {"b": [0.5, 1, 0, 0]}))) is None
+    monkeypatch.setattr(disjoint, "MAX_TABLE", 5)
+    disjoint.row_parts.cache_clear()
+    assert row_parts(pair) is None
+    disjoint.row_parts.cache_clear()
 
 
 @pytest.mark.parametrize(("relation", "l1"), [(Neighbours.REPLACE, 2), (Neighbours.ADD_REMOVE, 1)])

@@ -216,6 +216,27 @@ def test_cliques_beyond_the_tree_still_teach():
     assert _rows_tvd(run, outcome) < 0.5 * product
 
 
+def test_a_sweep_over_triples_teaches_the_stand_in_their_pairs():
+    """A tree of single attributes: what is asked of the stand-in beyond the workload follows the swept pairs."""
+    base = {
+        "growth": 1.3,
+        "merge": 0.0,
+        "most": 1,
+        "triples": True,
+        "guard": Fraction(7, 10),
+        "guard_order": 0,
+    }
+    rule = Rule(first=Fraction(1, 10), select=Fraction(5, 100), rounds=1, cells=20, **base)
+    run = make(epsilon=20)
+    standin, truth = adaptive(run, rule=rule).standin, run.curator._truth
+    product = mean_tvd(run, independent(run))
+    wide = run.domain.names[:4]
+    exact = truth.count(wide) / truth.rows
+    assert 0.5 * np.abs(standin.project(wide) - exact).sum() < 0.5 * product
+    for pair in combinations(run.domain.names, 2):
+        assert 0.5 * np.abs(standin.project(pair) - truth.count(pair) / truth.rows).sum() < 0.05
+
+
 # ---------------------------------------------------------------------------------------- what is stored
 
 
@@ -347,6 +368,23 @@ def test_progress_tells_what_was_spent_and_held():
 def test_an_empty_table_is_released_like_any_other():
     run = make(table=np.zeros((len(SIZES), 0), np.int64))
     outcome = adaptive(run)
+    assert all(np.isfinite(a.counts).all() for a in outcome.answers)
+
+
+def test_a_sweep_that_no_round_comes_before_has_all_that_is_left():
+    """Every value is rare, and each attribute is one group: no round can measure anything, or is paid for."""
+    base = {
+        "growth": 1.3,
+        "merge": 1e9,
+        "most": 9,
+        "triples": True,
+        "guard": Fraction(7, 10),
+        "guard_order": 0,
+    }
+    rule = Rule(first=Fraction(1, 10), select=Fraction(5, 100), rounds=3, cells=1000, **base)
+    run = make()
+    outcome = adaptive(run, rule=rule)
+    assert not any("gaps" in debit.request for debit in run.curator.ledger.debits())
     assert all(np.isfinite(a.counts).all() for a in outcome.answers)
 
 

@@ -27,7 +27,7 @@ from understudy.query.workload import Workload
 from understudy.releases.adaptive.pick import Candidates, NoiseForecast, RoundSituation, pick
 from understudy.releases.adaptive.rows import AdaptiveStandIn
 from understudy.releases.adaptive.rule import limits_of, rule_for, told
-from understudy.releases.adaptive.shrink import shrunk
+from understudy.releases.adaptive.shrink import lessons, shrunk
 from understudy.releases.adaptive.sweep_choice import numbers_swept
 from understudy.releases.agreement import agreeing_rows
 from understudy.releases.evidence import Interval, ProvedIntervals
@@ -335,6 +335,19 @@ def test_both_are_weighed_where_both_are_as_wrong():
     told = [Measurement(("a", "b"), t + rng.normal(0, 40, t.shape), 1600.0) for t in truth]
     off = np.array([f - t for f, t in zip(shrunk(guess, told), truth, strict=True)])
     assert np.sqrt((off**2).mean()) < 1.05 * 40 / np.sqrt(2)
+
+
+def test_small_tables_learn_their_law_of_errors_together():
+    """Forty tables of twelve cells, whose counts are of all sizes: ten of them alone would say too little."""
+    rng = np.random.default_rng(6)
+    truth = [t * 20_000 / t.sum() for t in 2 ** rng.uniform(2, 8, (40, 3, 4))]
+    guess = [simplex(t + rng.normal(0, 30, t.shape), 20_000) for t in truth]
+    exact = {("a", f"b{i}"): t for i, t in enumerate(truth)}
+    told = [Measurement(c, t + rng.normal(0, 20, t.shape), 400.0) for c, t in exact.items()]
+    learnt = lessons(guess, told, 20_000)
+    assert len(learnt) > 36
+    off = np.array([m.counts - exact[m.clique] for m in learnt])
+    assert np.sqrt((off**2).mean()) < 1.12 * 20 * 30 / np.hypot(20, 30)
 
 
 def test_intervals_meet_and_parts_bound_from_above():

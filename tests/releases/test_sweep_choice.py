@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adaptive_table import DOMAIN, TRIPLES, codes, make, mean_tvd
@@ -43,6 +43,7 @@ def test_the_forecast_of_a_noisy_marginal_is_its_error(cells, std):
     assert 0.6 * told < np.mean(off) < 1.7 * told
 
 
+@settings(max_examples=20)
 @given(st.floats(1e-6, 1e3), st.floats(1.1, 100), st.sampled_from([2, 3]))
 def test_a_higher_price_makes_every_forecast_smaller(precision, more, order):
     poor, rich = forecast(precision, order=order), forecast(precision * more, order=order)
@@ -60,6 +61,14 @@ def test_the_best_forecast_is_taken():
     assert all(noisy.error(*option) > noisy.without().error for option in OPTIONS)
 
 
+@pytest.mark.parametrize("order", [2, 3])
+@pytest.mark.parametrize("rows", [1, 30])
+def test_nothing_is_swept_where_all_would_be_noise(rows, order):
+    """However far the noise is above every cell: a sweep takes from the rounds, and tells nothing."""
+    for precision in (1e-6, 1e-4, 1e-2):
+        assert forecast(precision, rows, DOMAIN, order).choose(OPTIONS, PLENTY).share == 0
+
+
 def test_what_time_and_memory_do_not_allow_is_not_taken():
     quiet = forecast(3.0)
     triples = numbers_swept(WIDE, list(quiet.workload))
@@ -75,6 +84,14 @@ def test_where_plain_noise_has_no_cell_as_wrong_as_a_stand_in_all_is_swept():
     assert found.noise_is_quiet(0)
     assert min(found.without().error, found.error(*OPTIONS[1])) < found.error(*OPTIONS[0])
     assert found.choose(OPTIONS, PLENTY).order == 0
+
+
+def test_many_pairs_that_are_asked_for_are_swept_before_their_noise_is_small():
+    """40 questions to 3,000 people, at epsilon 1, 3 and 10: rounds measure a tenth of the pairs, a sweep all."""
+    survey = Domain(tuple(Bins.integers(f"q{i}", 0, (1, 1, 2, 3, 7)[i % 5]) for i in range(40)))
+    options = [(Fraction(7, 10), 0), (Fraction(2, 5), 2)]
+    taken = [forecast(p, 3000, survey, 2).choose(options, PLENTY) for p in (0.03, 0.24, 2.18)]
+    assert [(one.share, one.order) for one in taken] == [(Fraction(0), 0), options[1], options[0]]
 
 
 @pytest.mark.parametrize(("epsilon", "spread"), [(0.3, 1), (2, 1), (20, 1), (2, 4)])

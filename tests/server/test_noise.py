@@ -65,6 +65,7 @@ def ada(house: House) -> Iterator[Connection]:
 def test_http_answers_and_prices_with_bounded_noise(house: House) -> None:
     status, told = house.client.ask(QUESTION, **SURE)
     assert (status, told["answer"]["beta"]) == (200, 0)
+    assert told["answer"]["noise"] == "bounded"
     assert {row["error"] for row in told["answer"]["rows"]} == {200}
     price = house.client("POST", "/v1/tables/people/price", {"question": QUESTION, **SURE})[1]
     assert (price["beta"], price["error"], price["noise"]) == (0, 200, "bounded")
@@ -106,7 +107,7 @@ def test_openapi_names_the_noises() -> None:
 
 def test_the_client_of_the_library_says_it_too(ada: Connection) -> None:
     answer, quote = ada.ask(QUESTION, **SURE), ada.quote(QUESTION, **SURE)
-    assert (answer.beta, quote.beta, quote.noise) == (0, 0, "bounded")
+    assert (answer.beta, answer.noise, quote.beta, quote.noise) == (0, "bounded", 0, "bounded")
     assert [one.beta for one in ada.ask_all([QUESTION, "count by job"], **SURE)] == [0, 0]
     with pytest.raises(ParameterError, match="no epsilon of its own"):
         ada.ask(QUESTION, epsilon=1, noise="bounded")
@@ -115,7 +116,7 @@ def test_the_client_of_the_library_says_it_too(ada: Connection) -> None:
 def test_agents_say_it_too(house: House) -> None:
     agent = Agent(house.service, house.token)
     told = agent.call("ask", table="people", question=QUESTION, **SURE)
-    assert told["answer"]["beta"] == 0
+    assert (told["answer"]["beta"], told["answer"]["noise"]) == (0, "bounded")
     assert ", for sure" in told["reading"]
     price = agent.call("price", table="people", questions=[QUESTION], **SURE)["prices"][0]
     assert (price["noise"], price["beta"]) == ("bounded", 0)

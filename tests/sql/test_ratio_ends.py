@@ -21,7 +21,7 @@ from understudy.mechanism.laplace import LaplaceMechanism
 from understudy.noise.samplers import SeededNoise
 from understudy.query.cell_noise import CellNoise, TallyNoise
 from understudy.query.linear import LinearQuery
-from understudy.sql import measured
+from understudy.sql import ratio_intervals
 from understudy.sql.aggregate import Folded
 from understudy.sql.grid import Floats
 from understudy.sql.group import Tally
@@ -88,7 +88,7 @@ def test_a_quantile_of_another_probability_is_noticed(monkeypatch):
         def inv_cdf(self, p: float) -> float:
             return NormalDist().inv_cdf(2 * p)
 
-    monkeypatch.setattr(measured, "NormalDist", OneSided)
+    monkeypatch.setattr(ratio_intervals, "NormalDist", OneSided)
     with pytest.raises(AssertionError):
         assert_at_most(misses(10_000, 0.125), RUNS, BETA)
 

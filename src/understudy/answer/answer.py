@@ -68,6 +68,17 @@ def on_population(answers: Iterable[HasPopulation]) -> tuple[float | None, str |
     return (sum(betas) if betas else None), ("; ".join(named) or None)
 
 
+def noise_together(noises: Iterable[str | None]) -> str | None:
+    """The noise that a number made of several answers rests on, from that of each (`Answer.noise`).
+
+    Quantiles that are drawn by ranks are named only where nothing else has noise.
+    """
+    found = {noise for noise in noises if noise is not None}
+    if len(found) > 1:
+        found -= {"exponential"}
+    return "mixed" if len(found) > 1 else next(iter(found), None)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Answer:
     """Numbers for the cells of a marginal, all within `error` of the table's with probability 1 - `beta`.
@@ -96,6 +107,10 @@ class Answer:
                       measures, quantiles among them. `error` is the distance to the farther one. None elsewhere
     unit              what the numbers are: `people`, `share of all rows`, `rate within` and the groups' names, or
                       an aggregate of measures such as `avg of income`, in their own unit
+    noise             the noise that the numbers rest on: `laplace`, `gaussian`, `bounded` or, where quantiles of
+                      measures were drawn by ranks, `exponential`; `mixed` in sessions that buy Gaussian noise, and
+                      bounded noise where that costs less. None where no noise was added for them: what is public,
+                      what a release says, and what nobody vouches for
     """
 
     query: Marginal
@@ -112,6 +127,7 @@ class Answer:
     population_theorem: str | None = None
     low: NDArray[np.float64] | None = None
     high: NDArray[np.float64] | None = None
+    noise: str | None = None
 
     def __post_init__(self) -> None:
         check_population(self)
@@ -206,6 +222,7 @@ class Answer:
             "cost": {self.cost.currency: self.cost.amount},
             "beta": self.beta,
             "source": self.source,
+            "noise": self.noise,
             "population_error": None if self.population_error is None else self.population_error.tolist(),
             "population_beta": self.population_beta,
             "population_theorem": self.population_theorem,

@@ -17,6 +17,7 @@ from math import isfinite
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
+from understudy.answer.answer import noise_together
 from understudy.answer.around_answer import AroundAnswer
 from understudy.answer.counts import CellCounts, SourceCounts
 from understudy.answer.select_question import SelectQuestion
@@ -91,6 +92,7 @@ class AroundQuestion(StatementQuestion):
             cost=counts.cost,
             beta=counts.beta,
             sources=tuple(cells.answer.source for cells in counts.cells),
+            noise=noise_together(cells.answer.noise for cells in counts.cells),
             inner=inner,
             outer=self.compiled.outer,
             problem=problem,

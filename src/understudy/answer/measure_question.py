@@ -10,7 +10,7 @@ from math import inf
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.answer.answer import Answer, on_population, weakest
+from understudy.answer.answer import Answer, noise_together, on_population, weakest
 from understudy.answer.counts import SourceCounts
 from understudy.query.cell_noise import CellNoise
 from understudy.query.column import Column, cell_columns
@@ -128,6 +128,7 @@ class MeasureQuestion:
             beta,
             self.unit,
             population_theorem=theorem,
+            noise=noise_together(cells.answer.noise for cells in counts.cells),
             low=np.asarray(told.low, np.float64).reshape(shape) if vouched else None,
             high=np.asarray(told.high, np.float64).reshape(shape) if vouched else None,
         )

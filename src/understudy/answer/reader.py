@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.answer.answer import Answer, weakest
+from understudy.answer.answer import Answer, noise_together, weakest
 from understudy.answer.around_question import AroundQuestion
 from understudy.answer.counts import CellCounts, Floats, RowBounds, SourceCounts
 from understudy.answer.cut_bins import CutBins
@@ -38,6 +38,7 @@ from understudy.query.text_size import USUAL, TextSize
 if TYPE_CHECKING:
     from understudy.answer.measure_question import MeasureQuestion
     from understudy.sql import SqlCompiler
+    from understudy.sql.collect import Averages
     from understudy.sql.measured import Family
 
 Asked = str | Marginal | LinearQuery
@@ -135,7 +136,8 @@ class ShareQuestion:
         rows = RowBounds.measured(counts.cells[1]) if self.counts_everyone else counts.rows
         source = weakest(cells.answer.source for cells in counts.cells)
         told = share(counts.cells[0].knowing(self.marginal.excluded), rows)
-        return replace(told, cost=counts.cost, beta=counts.beta, source=source, unit=SHARE)
+        noise = noise_together(cells.answer.noise for cells in counts.cells)
+        return replace(told, cost=counts.cost, beta=counts.beta, source=source, unit=SHARE, noise=noise)
 
 
 @dataclass(frozen=True)
@@ -161,7 +163,8 @@ class RateQuestion:
         source = weakest(cells.answer.source for cells in counts.cells)
         told = rate(*counts.cells)
         unit = f"{RATE} {', '.join(self.marginal.by)}"
-        return replace(told, cost=counts.cost, beta=counts.beta, source=source, unit=unit)
+        noise = noise_together(cells.answer.noise for cells in counts.cells)
+        return replace(told, cost=counts.cost, beta=counts.beta, source=source, unit=unit, noise=noise)
 
 
 AnyQuestion: TypeAlias = (
@@ -262,9 +265,11 @@ class QuestionReader:
 
     `tables` are the names that may stand after FROM. `rows_public` says that everybody knows the number of rows,
     and `counts_everyone` that a share needs it counted. `measured` says which moments of measures the source of
-    counts can tell; without, measures are summed by their bins. `refines` says that it can count parts of declared
-    bins, so that a condition may cut them anywhere. `person` is the column that says whose row it is, and how many
-    rows each person may have. `size` is what a text may have: a longer one is refused before any parser sees it.
+    counts can tell; without, measures are summed by their bins. `averages` says what averages of bins are made
+    of: two sums that share each row, where those are measured as one, or a sum and a number of rows. `refines`
+    says that it can count parts of declared bins, so that a condition may cut them anywhere. `person` is the
+    column that says whose row it is, and how many rows each person may have. `size` is what a text may have: a
+    longer one is refused before any parser sees it.
     """
 
     def __init__(
@@ -275,6 +280,7 @@ class QuestionReader:
         rows_public: bool,
         counts_everyone: bool,
         measured: Family | None = None,
+        averages: Averages = "sums",
         refines: bool = False,
         person: tuple[str, int] | None = None,
         size: TextSize = USUAL,
@@ -282,6 +288,7 @@ class QuestionReader:
         self._domain = domain
         self._refines = refines
         self._measured: Family | None = measured
+        self._averages: Averages = averages
         self._person = person
         self._counts_everyone = counts_everyone
         self._tables = tables
@@ -296,6 +303,7 @@ class QuestionReader:
         *,
         counts_everyone: bool,
         measured: Family | None = None,
+        averages: Averages = "sums",
         refines: bool = False,
         size: TextSize = USUAL,
     ) -> QuestionReader:
@@ -310,6 +318,7 @@ class QuestionReader:
             counts_everyone=counts_everyone,
             person=None if unit is None else (unit.column, unit.max_rows),
             measured=measured,
+            averages=averages,
             refines=refines,
             size=size,
         )
@@ -325,6 +334,7 @@ class QuestionReader:
             rows_public=self._rows_public,
             person=self._person,
             measured=self._measured,
+            averages=self._averages,
             size=self._size,
         )
 
@@ -361,6 +371,7 @@ class QuestionReader:
                 tables=self._tables,
                 rows_public=self._rows_public,
                 measured=self._measured,
+                averages=self._averages,
                 person=self._person,
                 size=self._size,
             )

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from understudy.answer.answer import on_population
+from understudy.answer.answer import noise_together, on_population
 from understudy.answer.counts import Floats, SourceCounts
 from understudy.answer.sql_answer import SqlAnswer
 from understudy.answer.statement_question import StatementQuestion
+from understudy.query.cell_noise import CellNoise
 from understudy.query.column import Column
 
 if TYPE_CHECKING:
@@ -27,6 +29,13 @@ class SelectQuestion(StatementQuestion):
     @property
     def columns(self) -> tuple[Column, ...]:
         return self.compiled.columns
+
+    def error(self, errors: Sequence[float], noises: Sequence[CellNoise | None] = ()) -> float:
+        """How far a number of people in the answer can be off, from the errors of the marginals' cells.
+
+        A group of several declared cells is off by more than each of them (`CompiledSql.error`).
+        """
+        return self.compiled.error(errors, noises)
 
     def _evaluated(
         self, counts: SourceCounts, centres: list[Floats], widths: list[Floats]
@@ -84,4 +93,5 @@ class SelectQuestion(StatementQuestion):
             population_beta=beta,
             population_theorem=theorem,
             order=None if sorts is None else "certified" if sorts else "uncertified",
+            noise=noise_together(answer.noise for answer in answers),
         )

@@ -58,6 +58,7 @@ class SqlAnswer:
     order             what is known of the order of the rows, where ORDER BY goes by released numbers: `certified`
                       where the bounds of the rows that it sets apart do not overlap, else `uncertified`: an empty
                       group with wide bounds may stand first by chance. None where it goes by public names
+    noise             the noise that the numbers rest on, as in `Answer.noise`
 
     Of the population a statement says what it would say of a table of as many rows in which every group is as
     frequent as in the population: counts and sums are those of so many people, averages, quantiles and ratios are
@@ -74,6 +75,7 @@ class SqlAnswer:
     population_beta: float | None = None
     order: Order | None = None
     population_theorem: str | None = None
+    noise: str | None = None
 
     def __post_init__(self) -> None:
         check_population(self)
@@ -102,6 +104,7 @@ class SqlAnswer:
             "beta": self.beta,
             "source": self.source,
             "sources": list(self.sources),
+            "noise": self.noise,
             "population_error": None
             if self.population_error is None
             else [*map(list, self.population_error)],

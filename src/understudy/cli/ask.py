@@ -288,13 +288,19 @@ def _show_session_prices(entered: Session, questions: list[str], *, as_json: boo
     if as_json:
         emit(
             [
-                {"question": q, "cost": {c.currency: c.amount}, "share": budget.share(c)}
+                {
+                    "question": q,
+                    "cost": {c.currency: c.amount},
+                    "share": budget.share(c),
+                    "error": entered.error(q),
+                }
                 for q, c in zip(questions, costs, strict=True)
             ]
         )
         return
     for question, cost in zip(questions, costs, strict=True):
-        say(f"{question}\n  each count ± {entered.width:,} people, for at most {price_told(cost, budget)}")
+        error = entered.error(question)
+        say(f"{question}\n  each count ± {error:,.0f} people, for at most {price_told(cost, budget)}")
 
 
 def _ask_in_session(

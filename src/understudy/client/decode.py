@@ -70,6 +70,7 @@ def answer_from_plain(plain: Mapping[str, Any], question: str, domain: Domain) -
         population_error=None if expected is None else _numbers(flat_numbers(expected), query),
         population_beta=plain["population_beta"],
         population_theorem=plain.get("population_theorem"),
+        noise=plain.get("noise"),
         unit=plain["unit"],
         cut_bins=None if cut is None else _cut_bins(cut, query),
         low=_numbers(flat_numbers(plain["low"]), query) if "low" in plain else None,
@@ -101,6 +102,7 @@ def sql_answer_from_plain(plain: Mapping[str, Any], text: str) -> SqlAnswer:
         "population_beta": plain["population_beta"],
         "population_theorem": plain.get("population_theorem"),
         "order": plain.get("order"),
+        "noise": plain.get("noise"),
     }
     if plain.get("bounds") != "none":
         return SqlAnswer(**told)

@@ -24,7 +24,7 @@ from understudy.mechanism.quantile_hierarchy import QuantileHierarchy
 from understudy.privacy.bounded_noise import MAX_REACH
 from understudy.privacy.budget import Budget
 from understudy.privacy.calibrate import cheapest
-from understudy.privacy.columns import PARTITION, CountColumns, SharedColumns
+from understudy.privacy.columns import PARTITION, CountColumns, SharedColumns, WeightColumns
 from understudy.privacy.cost import UNITS
 from understudy.privacy.event import Selection
 from understudy.privacy.filter import RenyiFilter
@@ -71,15 +71,20 @@ class Calibration:
     def sensitivity(self, *marginals: Marginal, resolution: int = 1) -> Sensitivity:
         """How far neighbours can move the counts of marginals side by side, in steps of 1/resolution.
 
-        No row may count in two of them: QueryError if one does. Weights other than 0 and 1 stand alone, each on
-        the lattice of its own that its error is told for; so do moments, but those that add up to 1 for every row.
+        No row may count in two of them: QueryError if one does. Weights other than 0 and 1 stand together where
+        they add up to 1 at most in every row; else each stands alone, on the lattice of its own that its error is
+        told for. So do moments, but those that add up to 1 for every row.
         Of one end of a quantile it is how far they move the losses that it is drawn by; of several, the counts
         that all of them follow from.
         """
         if any(marginal.moment is not None for marginal in marginals):
             return self._moment_sensitivity(marginals, resolution)
         if len(marginals) > 1 and not all(marginal.where.is_counting for marginal in marginals):
-            raise QueryError("marginals that share a noise must have weights of 0 and 1")
+            if any(marginal.where.is_counting for marginal in marginals):
+                raise QueryError(
+                    "marginals that share a noise must all have weights of 0 and 1, or none of them"
+                )
+            return self.relation.moves(WeightColumns.of(marginals, resolution=resolution))
         for place, marginal in enumerate(marginals):
             if any(not excludes(other.where, marginal.where) for other in marginals[:place]):
                 raise QueryError("marginals that share a noise must be about different rows")
@@ -350,4 +355,6 @@ class Calibration:
         mechanisms = tuple(built[place] for place in range(len(prices)))
         errors = (self.error(m, *parts, beta) for m, parts in zip(marginals, mechanisms, strict=True))
         failure = Fraction(0) if certain else beta
-        return PreparedMeasurement(tuple(marginals), mechanisms, tuple(errors), failure, placed)
+        weighted = not all(marginal.where.is_counting for marginal in marginals)
+        rows = self._rows_bound() if weighted else 0
+        return PreparedMeasurement(tuple(marginals), mechanisms, tuple(errors), failure, placed, rows)

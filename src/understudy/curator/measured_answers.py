@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from understudy.answer.answer import Answer
 from understudy.curator.calibration import Calibration
-from understudy.curator.prepared_measurement import PreparedMeasurement
+from understudy.curator.prepared_measurement import PreparedMeasurement, noise_name
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import Cost
 from understudy.privacy.event import Event
@@ -37,9 +37,10 @@ def measured_answers(
     costs = shared_cost(charged, prepared.stacks, events, calibration.budget)
     most, beta = calibration.rows_at_most(), float(exact(prepared.beta))
     answers: list[Answer] = []
-    for marginal, steps, cost, (_, resolution), error in zip(
+    for marginal, steps, cost, (mechanism, resolution), error in zip(
         prepared.marginals, released, costs, prepared.mechanisms, prepared.errors, strict=True
     ):
+        public = calibration.is_public(marginal)
         noisy = np.array(steps, np.int64).reshape(marginal.shape) / resolution
         answers.append(
             Answer(
@@ -49,7 +50,8 @@ def measured_answers(
                 noisy=noisy,
                 cost=cost,
                 beta=beta,
-                source="public" if calibration.is_public(marginal) else "measured",
+                source="public" if public else "measured",
+                noise=None if public else noise_name(mechanism),
             )
         )
     return answers

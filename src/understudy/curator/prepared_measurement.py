@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from understudy.mechanism.additive import Additive
+from understudy.mechanism.bounded_noise import BoundedMechanism
 from understudy.mechanism.gaussian import GaussianMechanism
 from understudy.mechanism.laplace import LaplaceMechanism
 from understudy.mechanism.quantile import QuantileMechanism
@@ -26,14 +27,25 @@ Mechanism = Additive | QuantileMechanism | QuantileHierarchy
 """What a marginal, or a stack of them, is released by."""
 
 
+def noise_name(mechanism: Mechanism) -> str:
+    """What a mechanism adds to sums, by its name; `exponential` where quantiles are drawn by ranks."""
+    if isinstance(mechanism, QuantileMechanism):
+        return "exponential"
+    drawn = mechanism.rounds[0] if isinstance(mechanism, QuantileHierarchy) else mechanism
+    if isinstance(drawn, BoundedMechanism):
+        return "bounded"
+    return "laplace" if isinstance(drawn, LaplaceMechanism) else "gaussian"
+
+
 @dataclass(frozen=True, eq=False)
 class PreparedMeasurement:
     """Marginals, and for each the mechanism that will measure it and its lattice resolution; made without data.
 
     `errors` are half-widths in people, one for each marginal; all cells of a marginal hold together with
     probability 1 - `beta`. `stacks` are the places of marginals that get one noise as one vector, since no row
-    counts in two of them, or that follow from the same counts (`query.disjoint`): all of a stack have the same
-    mechanism, and one event.
+    counts in two of them, or by no more than 1 in all, or that follow from the same counts (`query.disjoint`): all
+    of a stack have the same mechanism, and one event. `rows_at_most` bounds the number of rows where weights are
+    rounded.
     """
 
     marginals: tuple[Marginal, ...]
@@ -41,6 +53,7 @@ class PreparedMeasurement:
     errors: tuple[float, ...]
     beta: Number
     stacks: tuple[tuple[int, ...], ...]
+    rows_at_most: int = 0
 
     @property
     def noises(self) -> tuple[CellNoise | None, ...]:
@@ -48,7 +61,7 @@ class PreparedMeasurement:
         if self.beta == 0:  # bounded noise: what is certain is certain, and normal noise never is
             return (None,) * len(self.marginals)
         return tuple(
-            _cell_noise(marginal, *built, float(probability(self.beta)))
+            _cell_noise(marginal, *built, float(probability(self.beta)), self.rows_at_most)
             for marginal, built in zip(self.marginals, self.mechanisms, strict=True)
         )
 
@@ -63,16 +76,18 @@ class PreparedMeasurement:
         return self.event.events[0] if len(self.event.events) == 1 else self.event
 
 
-def _cell_noise(marginal: Marginal, mechanism: Mechanism, resolution: int, beta: float) -> CellNoise | None:
+def _cell_noise(
+    marginal: Marginal, mechanism: Mechanism, resolution: int, beta: float, rows: int
+) -> CellNoise | None:
     """The noise on a marginal's cells: on the lattice it is within a step of normal or of Laplace noise.
 
     (`sessions.simulation` says why, for Gaussian noise of variances of at least 4; rounded normal noise is within
-    half a step of what was rounded.) The sum of a moment is rounded once, by half a step. Of weights that are
-    rounded row by row nothing is said.
+    half a step of what was rounded.) The sum of a moment is rounded once, by half a step, and weights other than 0
+    and 1 row by row, by half a step in each of at most `rows`.
     """
-    if not marginal.where.is_counting:
-        return None
     rounding = 0.0 if marginal.moment is None else 0.5
+    if not marginal.where.is_counting:
+        rounding = rows / 2
     match mechanism:
         case LaplaceMechanism():
             moved, variance, step = mechanism.l1, mechanism.variance, 1.0

@@ -6,10 +6,11 @@ Curator perform the question's measurement, and makes the question's own answer 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from decimal import ROUND_DOWN, Context, Decimal
 from math import inf, sqrt
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from understudy.answer.answer import Answer
 from understudy.answer.counts import CellCounts, RowBounds, SourceCounts
@@ -47,7 +48,11 @@ class PreparedQuestion(Generic[Given]):
     _curator: Curator = field(repr=False)
     _measurement: PreparedMeasurement = field(repr=False)
     _asked: QuestionPrice = field(repr=False)
+    _terms: tuple[QuestionPrice, ...] = field(repr=False)
+    """The price as it is kept by the cells of groups, and as it was asked for; equal where groups are cells."""
     _pricing: QuestionPricing = field(repr=False)
+    _former: Callable[[], PreparedQuestion[Any] | None] = field(repr=False)
+    """The same question as earlier versions measured it, where that is another measurement."""
 
     def __repr__(self) -> str:
         return f"PreparedQuestion({self.quote!r})"
@@ -86,6 +91,14 @@ class PreparedQuestion(Generic[Given]):
             answers, measured = self._performed(request, analyst)
         except InsufficientBudgetError as error:
             raise _told_in_epsilon(error, self._asked, self._curator.ledger.budget) from None
+        except RequestConflictError as conflict:
+            before = self._former() if request else None
+            if before is None:
+                raise
+            try:
+                return before.run(request=request, analyst=analyst)
+            except RequestConflictError:  # yet another question: what is refused is the one that was asked
+                raise conflict from None
         return self._answered(answers, measured)
 
     def _answered(self, answers: list[Answer], measured: PreparedMeasurement) -> Given:
@@ -109,8 +122,9 @@ class PreparedQuestion(Generic[Given]):
             if not request:
                 raise
             rounded = isinstance(self.question, StatementQuestion)
-            before = self._pricing.repeated(measured, self._asked, request, rounded=rounded)
-            if before is measured:
+            tried = (self._pricing.repeated(measured, one, request, rounded=rounded) for one in self._terms)
+            before = next((found for found in tried if found is not measured), None)
+            if before is None:
                 raise
         return self._curator.perform(before, request=request, analyst=analyst, words=words), before
 

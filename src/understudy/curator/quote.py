@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
-from understudy.curator.prepared_measurement import PreparedMeasurement
+from understudy.answer.answer import noise_together
+from understudy.answer.reader import ReadQuestion
+from understudy.answer.select_question import SelectQuestion
+from understudy.curator.prepared_measurement import PreparedMeasurement, noise_name
 from understudy.curator.question_price import QuestionPrice
 from understudy.ledger.books import Due
-from understudy.mechanism.bounded_noise import BoundedMechanism
-from understudy.mechanism.laplace import LaplaceMechanism
-from understudy.mechanism.quantile import QuantileMechanism
-from understudy.mechanism.quantile_hierarchy import QuantileHierarchy
 from understudy.pages import notebook
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import Cost
@@ -22,7 +22,8 @@ class Quote:
     """What a question would cost, and how far off its answer could be.
 
     cost     what the ledger would charge, in its currency, if the question shared nothing with earlier ones
-    error    the largest half-width, in people, of the counts that would be measured for it
+    error    the largest half-width, in people, of the counts that would be told: of a group of several cells its
+             own, and of a sum or an average that of the sums that would be measured for it
     beta     the probability with which some part of the answer is outside its bounds: 0 with bounded noise
     share    the part of the whole budget that `cost` is, between 0 and 1 (above 1 where it cannot be paid)
     epsilon  the ε that the question alone amounts to, beside the δ of the budget if there is one
@@ -42,12 +43,18 @@ class Quote:
     due: Due | None = field(default=None, compare=False)
 
     @classmethod
-    def of(cls, measured: PreparedMeasurement, asked: QuestionPrice, budget: Budget) -> Quote:
+    def of(
+        cls,
+        question: ReadQuestion[Any],
+        measured: PreparedMeasurement,
+        asked: QuestionPrice,
+        budget: Budget,
+    ) -> Quote:
         """The quote of a measurement that was prepared for a question at the price that was asked for."""
         cost, noise = budget.price(measured.event), _noise_of(measured)
         return cls(
             cost,
-            max(measured.errors, default=0.0),
+            error_of(question, measured),
             failure(asked, measured),
             budget.share(cost),
             budget.spent_epsilon(cost) if noise == "bounded" else budget.epsilon_of(cost),
@@ -75,16 +82,16 @@ def failure(asked: QuestionPrice, measured: PreparedMeasurement) -> float:
     return float(probability(asked.beta)) if measured.beta else 0.0
 
 
+def error_of(question: ReadQuestion[Any], measured: PreparedMeasurement) -> float:
+    """How far a number of people in the answer can be off: more than a cell, where groups are made of several."""
+    if isinstance(question, SelectQuestion):
+        return question.error(measured.errors, measured.noises)
+    return max(measured.errors, default=0.0)
+
+
 def _noise_of(measured: PreparedMeasurement) -> str:
     """What is added to the counts; or that nothing is, where ends of quantiles alone are drawn."""
-    mechanisms = [
-        one.rounds[0] if isinstance(one, QuantileHierarchy) else one for one, _ in measured.mechanisms
-    ]
-    if mechanisms and all(isinstance(mechanism, QuantileMechanism) for mechanism in mechanisms):
-        return "exponential"
-    if any(isinstance(mechanism, BoundedMechanism) for mechanism in mechanisms):
-        return "bounded"
-    return "laplace" if any(isinstance(m, LaplaceMechanism) for m in mechanisms) else "gaussian"
+    return noise_together(noise_name(mechanism) for mechanism, _ in measured.mechanisms) or "gaussian"
 
 
 def _charged_now(due: Due) -> str:

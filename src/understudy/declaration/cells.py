@@ -9,7 +9,7 @@ from fractions import Fraction
 from math import ceil, floor
 
 from understudy.declaration.outline import OutlineEntry, scalar
-from understudy.declaration.round_edges import month_edges, round_edges
+from understudy.declaration.round_edges import month_edges, round_edges, time_edges
 from understudy.declaration.skew import BINS
 
 
@@ -33,12 +33,14 @@ def ordered(
     null: bool,
     cut: Sequence[Fraction] = (),
 ) -> OutlineEntry:
-    """An integer, real or date attribute between two bounds, cut at round places, or at `cut`."""
+    """An integer, real, date or timestamp attribute between two bounds, cut at round places, or at `cut`."""
     if kind == "integer" and isinstance(low, Fraction) and isinstance(high, Fraction):
         low, high = Fraction(ceil(low)), Fraction(floor(high))
         if 0 < high - low < 2 * BINS:
             return OutlineEntry(name, {"type": kind, "bounds": f"[{low}, {high}]"} | _null(null), {})
-    if isinstance(low, dt.date) and isinstance(high, dt.date):
+    if isinstance(low, dt.datetime) and isinstance(high, dt.datetime):
+        edges = [str(edge) for edge in time_edges(low, max(high, low + dt.timedelta(seconds=1)))]
+    elif isinstance(low, dt.date) and isinstance(high, dt.date):
         if 0 < (high - low).days < 2 * BINS:
             return OutlineEntry(name, {"type": kind, "bounds": f"[{low}, {high}]"} | _null(null), {})
         edges = [day.isoformat() for day in month_edges(low, max(high, low + dt.timedelta(days=1)))]

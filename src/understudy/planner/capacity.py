@@ -12,10 +12,10 @@ together (`privacy.joint`). No data is read.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cache, cached_property
 from math import ceil, floor
 from typing import Any
 
@@ -43,9 +43,13 @@ ORDERS = (0.6, 1.7)
 STEPS = 24
 
 WIDE = 8192
-"""From this error on fewer orders and parts of δ are compared: a price is a sum over all outcomes of the noise."""
+"""Above this error orders are searched, not all compared: a price is a sum over all outcomes of the noise."""
 
-WIDE_STEPS = 4
+SMALLER = (Fraction(1, 10_000), Fraction(1, 1_000), Fraction(1, 300))
+"""Parts of δ that are tried besides above `WIDE`: ends of noise that far out weigh little."""
+
+SEARCHED = 2
+"""With how many of the parts of δ, those that pay for the most counts at the usual order, others are searched."""
 
 MOST_COUNTS = 10**12
 """The most counts that are looked for."""
@@ -207,36 +211,52 @@ def sure_counts(budget: Budget, error: int) -> SureCounts:
 def best_certain(epsilon: Number, delta: Number, error: int, *, key_delta: Number = 0) -> tuple[int, Budget]:
     """The most counts that are surely within `error` people, and the budget under `renyi` that pays for them.
 
-    0 and the budget of the usual order where no such noise has a price. Orders and parts of δ are tried (`ORDERS`,
-    `SET_ASIDE`), fewer of them for wide errors: others could pay for more.
+    0 and the budget of the usual order where no such noise has a price. Whole orders and parts of δ are tried
+    (`ORDERS`, `SET_ASIDE`): others could pay for a little more. For wide errors the best order is searched for,
+    which finds it if more counts are paid for the nearer an order is to the best one.
     """
     usual = Budget.of(epsilon, delta, key_delta=key_delta, filter="renyi")
-    parts = [exact(key_delta, "key_delta")] if key_delta else [exact(delta, "delta") * p for p in SET_ASIDE]
+    aside = SET_ASIDE if error <= WIDE else (*SMALLER, *SET_ASIDE)
+    parts = [exact(key_delta, "key_delta")] if key_delta else [exact(delta, "delta") * p for p in aside]
 
-    def counts(budget: Budget) -> tuple[int, Fraction]:
-        return certain_counts(budget, error), budget.key_delta
+    @cache
+    def counts(budget: Budget) -> int:
+        return certain_counts(budget, error)
 
     kept = [Budget.of(epsilon, delta, key_delta=part, filter="renyi") for part in parts]
     if error > WIDE:
-        kept = [max(kept, key=counts)]
-    steps = STEPS if error <= WIDE else WIDE_STEPS
-    tried = [budget for one in kept for budget in _orders(one, epsilon, delta, steps)]
-    best = max(tried, key=lambda budget: certain_counts(budget, error), default=usual)
-    many = certain_counts(best, error)
+        kept = sorted(kept, key=counts, reverse=True)[:SEARCHED]
+        tried = [*kept, *(_searched(list(_orders(one, epsilon, delta)), counts) for one in kept)]
+    else:
+        tried = [budget for one in kept for budget in (one, *_orders(one, epsilon, delta))]
+    best = max(tried, key=counts, default=usual)
+    many = counts(best)
     return (many, best) if many else (0, usual)
 
 
-def _orders(usual: Budget, epsilon: Number, delta: Number, steps: int) -> Iterator[Budget]:
-    """The budget, and the same at whole orders near the one that suits it."""
-    yield usual
+def _orders(usual: Budget, epsilon: Number, delta: Number) -> Iterator[Budget]:
+    """The budget at whole orders near the one that suits it."""
     assert isinstance(usual.filter, RenyiFilter)
     least, most = (float(usual.filter.order) * times for times in ORDERS)
-    step = max(ceil((most - least) / steps), 1)
+    step = max(ceil((most - least) / STEPS), 1)
     for order in range(max(ceil(least), 2), floor(most) + 1, step):
         try:
             yield Budget.of(epsilon, delta, key_delta=usual.key_delta, filter="renyi", order=order)
         except ParameterError:  # nothing to spend at this order
             continue
+
+
+def _searched(budgets: list[Budget], counts: Callable[[Budget], int]) -> Budget:
+    """The budget that pays for the most counts, where their number rises up to it and falls from it on."""
+    first, last = 0, len(budgets) - 1
+    while last - first > 2:
+        third = (last - first) // 3
+        one, other = first + third, last - third
+        if counts(budgets[one]) < counts(budgets[other]):
+            first = one + 1
+        else:
+            last = other
+    return max(budgets[first : last + 1], key=counts)
 
 
 def certain_counts(budget: Budget, error: int) -> int:

@@ -13,7 +13,9 @@ from math import ceil, floor, prod
 import numpy as np
 from numpy.typing import NDArray
 
+from understudy.errors import QueryError
 from understudy.privacy.relation import Sensitivity
+from understudy.query.disjoint import row_parts
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 
@@ -100,6 +102,48 @@ class SharedColumns:
     @property
     def farthest(self) -> Sensitivity:
         """Twice the longest column, as joint accounting wants it: one row moves half of what two do."""
+        longest = self.longest
+        return Sensitivity(2 * longest.l1, 2 * longest.l2_squared)
+
+
+@dataclass(frozen=True, eq=False)
+class WeightColumns:
+    """Each row adds its weights to one cell of each of several sums, and they add up to 1 at most.
+
+    `steps` has a line for each sum, and a column for each cell: what a row there adds to the sums, w_1, …, w_p,
+    in whole steps, as it is rounded when the row is counted (`query.disjoint.row_parts`). Which cell of a sum it
+    goes to does not matter, since sums have no cell in common: the column v of a row has the entries w_i, each
+    in a place of its own, and zeros. None is negative, so
+
+        ‖v‖₁ = Σ w_i,     ‖v‖² = Σ w_i² ≤ max w_i · Σ w_i,
+
+    which is one unit of Q steps, and Q², but for what rounding adds: Σ w_i ≤ Q + p/2. For two entries that are
+    nowhere negative |x - y| ≤ x + y and (x - y)² ≤ x² + y²; so two rows are at most twice as far apart, in L1 and
+    in squared Euclidean norm. An average's weights t and 1 - t reach both: a row at either end has the columns
+    (0, Q) and (Q, 0), which are 2Q and 2Q² apart. Under `add-remove` the columns of a person's m rows add up
+    (`relation`, Lemma 1).
+    """
+
+    steps: Whole
+
+    @classmethod
+    def of(cls, marginals: Sequence[Marginal], *, resolution: int) -> WeightColumns:
+        """The sums of marginals side by side, in steps of 1/resolution.
+
+        Raises a QueryError where a row could add more than 1 to all of them, or it takes too long to tell.
+        """
+        weights = row_parts(tuple(marginal.where for marginal in marginals))
+        if weights is None:
+            raise QueryError("weights that share a noise must add up to 1 at most in every row")
+        return cls(np.rint(weights * resolution).astype(np.int64))
+
+    @property
+    def longest(self) -> Sensitivity:
+        most, largest = int(self.steps.sum(axis=0).max()), int(self.steps.max())
+        return Sensitivity(most, most * largest)
+
+    @property
+    def farthest(self) -> Sensitivity:
         longest = self.longest
         return Sensitivity(2 * longest.l1, 2 * longest.l2_squared)
 

@@ -4,12 +4,18 @@ Where no row counts in two of several marginals, their cells side by side are ce
 one of them. So the whole vector moves no further than one marginal's does (`privacy.columns.CountColumns`), and is
 measured as one, at the whole price, instead of in parts of it. A rate is made of two such marginals: the rows of
 each group that meet a condition, and those that do not.
+
+The same holds of weights between 0 and 1 where those of a row add up to 1 at most, whatever marginals it counts
+in: a row adds at most one unit to the whole vector. An average is made of two such marginals (`sql.shares`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
 
 from understudy.query.linear import Factor, LinearQuery, product_table
 from understudy.query.marginal import Marginal
@@ -20,6 +26,9 @@ MAX_TABLE = 1 << 16
 
 Of 64 marginals that a statement may need there are 2,016 pairs, and whoever may ask for a price may send it.
 """
+
+SLACK = 2.0**-40
+"""By so much the weights of a row may add up to more than 1: a weight and what is left of it to 1 are rounded."""
 
 
 @lru_cache(maxsize=64)
@@ -34,6 +43,32 @@ def excludes(one: LinearQuery, other: LinearQuery) -> bool:
         if one.domain.size(clique) <= MAX_TABLE and not product_table(one.domain, factors).weights.any():
             return True
     return False
+
+
+@lru_cache(maxsize=64)
+def row_parts(queries: tuple[LinearQuery, ...]) -> NDArray[np.float64] | None:
+    """The weights of rows under each query, if those of no row add up to more than 1; else None.
+
+    A line for each query, and a place in it for each cell of the attributes that tell the queries apart.
+    Conditions that all of them have in common are left out: a row that does not meet them has weights of 0
+    alone. None also where it would take too large a table to tell, and where a weight is the product of two that
+    are not 0 or 1: of others the weight that is found here is exactly the one that a row is counted with, since
+    a product with 0 or 1 is not rounded.
+    """
+    if any(sum(not _counts(factor) for factor in query.factors) > 1 for query in queries):
+        return None
+    named = [{_name(factor): factor for factor in query.factors} for query in queries]
+    common = {name for name, factor in named[0].items() if _counts(factor)}
+    common = common.intersection(*map(set, named))
+    apart = [[factor for name, factor in factors.items() if name not in common] for factors in named]
+    domain = queries[0].domain
+    clique = domain.clique(set().union(*map(_names, apart)))
+    if len(queries) * domain.size(clique) > MAX_TABLE or any(query.domain != domain for query in queries):
+        return None
+    tables = [LinearQuery(domain, tuple(factors)).weights(clique).ravel() for factors in apart]
+    found = np.array(tables)
+    found.flags.writeable = False
+    return found if (found.sum(axis=0) <= 1 + SLACK).all() else None
 
 
 def shares_a_unit(marginals: Sequence[Marginal]) -> bool:
@@ -60,9 +95,10 @@ def _same_rows(one: Marginal, other: Marginal) -> bool:
 def disjoint_stacks(marginals: Sequence[Marginal]) -> tuple[tuple[int, ...], ...]:
     """The places of marginals, put together where no row counts in two of them.
 
-    Each marginal goes to the first stack whose members all exclude it. Those with weights other than 0 and 1 stay
-    alone: they are measured on a lattice of their own. So do moments, but those that add up to 1, which are one
-    stack, and the ends of quantiles of one measure over the same rows. Every place is in one stack.
+    Each marginal goes to the first stack whose members all exclude it. Those with weights other than 0 and 1,
+    which are measured on a lattice of their own, go to the first stack of such whose weights add up to 1 at most
+    with theirs, in every row. Moments stay alone, but those that add up to 1, which are one stack, and the ends
+    of quantiles of one measure over the same rows. Every place is in one stack.
     """
     stacks: list[list[int]] = []
     for place, marginal in enumerate(marginals):
@@ -71,7 +107,7 @@ def disjoint_stacks(marginals: Sequence[Marginal]) -> tuple[tuple[int, ...], ...
                 stacks.append(_unit_of(marginals, place))
             continue
         home = None
-        if marginal.where.is_counting and marginal.where.factors:
+        if marginal.where.factors:
             home = next((found for found in stacks if _takes(marginals, found, marginal)), None)
         if home is None:
             stacks.append([place])
@@ -98,7 +134,11 @@ def _takes(marginals: Sequence[Marginal], stack: Sequence[int], new: Marginal) -
     if any(marginals[place].moment is not None for place in stack):
         return False
     held = [marginals[place].where for place in stack]
-    return all(where.is_counting and excludes(where, new.where) for where in held)
+    if any(where.is_counting != new.where.is_counting for where in held):
+        return False
+    if not new.where.is_counting:
+        return row_parts((*held, new.where)) is not None
+    return all(excludes(where, new.where) for where in held)
 
 
 def _overlapping(factors: Sequence[Factor]) -> list[list[Factor]]:
@@ -109,6 +149,15 @@ def _overlapping(factors: Sequence[Factor]) -> list[list[Factor]]:
         groups = [group for group in groups if all(group is not other for other in touched)]
         groups.append([*(held for group in touched for held in group), factor])
     return groups
+
+
+def _counts(factor: Factor) -> bool:
+    """Whether every weight of a factor is 0 or 1."""
+    return bool(((factor.weights == 0) | (factor.weights == 1)).all())
+
+
+def _name(factor: Factor) -> tuple[tuple[str, ...], bytes]:
+    return factor.clique, factor.weights.tobytes()
 
 
 def _names(factors: Sequence[Factor]) -> set[str]:

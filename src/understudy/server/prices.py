@@ -33,7 +33,7 @@ def priced(opened: OpenTable, caller: Caller, inquiry: Inquiry, threshold: float
         else:
             session = opened.session(caller.analyst)
             price = session.price(inquiry.question, caller.analyst)
-            error, beta = float(session.width), float(session.terms.beta)
+            error, beta = session.error(inquiry.question), float(session.terms.beta)
     except (LedgerError, SourceError):
         raise
     except (UnderstudyError, Problem) as refusal:

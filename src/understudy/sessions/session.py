@@ -27,6 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, overload
 
 from understudy.answer.answer import Answer
@@ -37,7 +38,7 @@ from understudy.answer.reader import Asked, QuestionReader, ReadQuestion
 from understudy.answer.select_question import SelectQuestion
 from understudy.answer.sql_answer import SqlAnswer
 from understudy.curator.curator import Curator
-from understudy.curator.pricing import check_noise
+from understudy.curator.pricing import check_noise, pays_for_bounded
 from understudy.domain.refinement import refines
 from understudy.errors import (
     InsufficientBudgetError,
@@ -301,11 +302,28 @@ class Session:
         check_cells(marginals, self.max_cells)
         self.curator.check_readable(marginals)
 
+    @cached_property
+    def _noise(self) -> str:
+        """The noise that answers of the session rest on, as `Answer.noise` names it."""
+        budget = self.curator.ledger.budget
+        if budget.is_pure:
+            return "laplace"
+        return "mixed" if self.terms.noise != "gaussian" and pays_for_bounded(budget) else "gaussian"
+
+    def _has_noise(self, answer: Answer) -> bool:
+        """Whether an answer rests on what was bought: not where nobody vouches for it, or everybody knows it."""
+        if answer.source in ("public", "uncertified"):
+            return False
+        query = answer.query
+        everyone = not query.by and not query.where.factors and query.moment is None
+        return not (everyone and self.curator.relation.rows_are_public)
+
     def _as_counts(self, answers: Sequence[Answer]) -> SourceCounts:
+        named = [replace(one, noise=self._noise) if self._has_noise(one) else one for one in answers]
         return SourceCounts(
             tuple(
                 CellCounts(answer, answer.value, answer.error, through=self._through(answer))
-                for answer in answers
+                for answer in named
             ),
             self._known.rows(),
             float(self.terms.beta),
@@ -337,6 +355,16 @@ class Session:
         ranges = self._buyer.ranges(marginals, _running(asked), payer, asked=self._buyer.asked + 1)
         others = [marginal for place, marginal in enumerate(marginals) if place not in ranges]
         return self._buyer.funds(payer).quote([*ranges.values(), *self._needed(others, payer)])
+
+    def error(self, question: Asked) -> float:
+        """How far a number of people in the answer to a question can be off, if the session's promise is kept.
+
+        That is `width`, and for a group of a SELECT statement that is made of several declared cells, so many
+        times `width`. Reads no data, and costs nothing. Raises a `QueryError` where it is not understood.
+        """
+        asked = self._reader.read(question)
+        told = [float(self.width)] * len(asked.marginals)
+        return asked.error(told) if isinstance(asked, SelectQuestion) else float(self.width)
 
     def dry_run(self, questions: Sequence[Asked], analyst: str | None = None) -> list[Cost]:
         """The `price` of each of several questions, each as if it were the next one. Asks and spends nothing."""

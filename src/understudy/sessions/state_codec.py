@@ -115,12 +115,12 @@ class StateWriter:
         self._texts: list[str] = []
         self._settled = 0
         self._fresh: list[list[Any]] = []  # settled since the last text
-        self._seen: dict[int, list[int]] = {}
+        self._seen: dict[int, int] = {}
         self._held: list[Any] = []  # so that no other object gets the identity of one that was seen
         self._checked: list[tuple[Any, bytes, bool]] = []
         self._classes: dict[tuple[str, str, tuple[str, ...]], int] = {}
         self._arrays = _Places()
-        self._equal: dict[Any, list[int]] = {}  # nodes of equal immutable values
+        self._equal: dict[Any, int] = {}  # nodes of equal immutable values
         self._complete = 0
         for name, value in self._known.items():
             self._seen[id(value)] = self._settle(["k", name])
@@ -165,10 +165,10 @@ class StateWriter:
             for array, plain, writeable in self._checked
         )
 
-    def _settle(self, node: list[Any]) -> list[int]:
+    def _settle(self, node: list[Any]) -> int:
         self._fresh.append(node)
         self._settled += 1
-        return [self._settled - 1]
+        return self._settled - 1
 
     def _move(self, node: list[Any]) -> _Moving:
         self._moving.append(node)
@@ -184,9 +184,12 @@ class StateWriter:
         if type(value) in _SCALARS:
             return value
         mine = id(value)
-        number = self._seen.get(mine) or self._moved.get(mine)
+        number = self._seen.get(mine)
         if number is not None:
-            return number
+            return [number]
+        moved = self._moved.get(mine)
+        if moved is not None:
+            return moved
         self._deep += 1
         if self._deep > MOST_DEEP:
             raise Unwritable("objects lie too deep within each other, or in a circle")
@@ -199,15 +202,15 @@ class StateWriter:
             else:
                 number = self._move(node)
         self._deep -= 1
-        if type(number) is _Moving:
+        if isinstance(number, _Moving):
             self._moved[mine] = number
             self._passing.append(value)
-        else:
-            self._seen[mine] = number
-            self._held.append(value)
-        return number
+            return number
+        self._seen[mine] = number
+        self._held.append(value)
+        return [number]
 
-    def _settled_once(self, node: list[Any]) -> list[int]:
+    def _settled_once(self, node: list[Any]) -> int:
         """The number of a settled node: that of an equal one where it is a tuple of names and nodes, or bytes.
 
         Other scalars are not compared: 1, 1.0 and true are equal and not the same.
@@ -223,7 +226,7 @@ class StateWriter:
             found = self._equal[key] = self._settle(node)
         return found
 
-    def _array_node(self, value: Any, *, settles: bool) -> list[int]:
+    def _array_node(self, value: Any, *, settles: bool) -> int | _Moving:
         plain, kind = _plain_array(value)
         if not settles:
             place = self._moving_arrays.of(plain)

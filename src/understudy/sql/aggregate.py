@@ -18,6 +18,7 @@ from understudy.domain.bins import Bins
 from understudy.query.cell_noise import TallyNoise
 from understudy.sql.grid import TEMPORAL, Floats, Numbers, ends
 from understudy.sql.group import AXIS, Tally
+from understudy.sql.ratio_intervals import JointNoise
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +26,8 @@ class Folded:
     """A tally in each group: what was released, and between what bounds the truth is; its noise, where known.
 
     Of a tally over the cells of an attribute, `through` are the lower and upper ends of the sums of each cell and
-    all before it, where more is known of these than follows from the cells.
+    all before it, where more is known of these than follows from the cells. `most` is the most rows that there can
+    be.
     """
 
     value: Floats
@@ -33,6 +35,7 @@ class Folded:
     high: Floats
     through: tuple[Floats, Floats] | None = None
     noise: TallyNoise | None = None
+    most: float = inf
 
 
 Fold = Callable[[Tally], Folded]
@@ -47,7 +50,11 @@ def _numbers(
 
 @dataclass(frozen=True)
 class Count:
-    """The number of rows with a weight of 1."""
+    """The number of rows with a weight of 1.
+
+    Where a group is made of several cells, it is off by the sum of their noises, of which the law is known: that
+    reaches less far than each of them at its farthest does, added up.
+    """
 
     rows: Tally
 
@@ -61,7 +68,22 @@ class Count:
 
     def estimate(self, fold: Fold, *, discretised: bool) -> Numbers:
         rows = fold(self.rows)
-        return _numbers(rows.value, rows.low, rows.high, kind="integer")
+        joint = JointNoise.of([rows.noise])
+        if joint is None:
+            return _numbers(rows.value, rows.low, rows.high, kind="integer")
+        released, off = joint.released([1.0]), joint.reach([1.0], joint.beta)
+        low, high = (
+            np.clip(end, 0.0, rows.most) for end in (np.ceil(released - off), np.floor(released + off))
+        )
+        return _numbers(np.clip(rows.value, low, high), low, high, kind="integer")
+
+    def half_width(self, fold: Fold) -> Floats:
+        """How far the number of rows can be off in each group, in people."""
+        rows = fold(self.rows)
+        joint = JointNoise.of([rows.noise])
+        if joint is None:
+            return (rows.high - rows.low) / 2
+        return np.floor(joint.reach([1.0], joint.beta))  # what is told and what is true are both whole
 
 
 @dataclass(frozen=True)
@@ -109,6 +131,10 @@ class Bounds:
         )
 
 
+EXACT = Bounds()
+"""Of values that are what they stand for."""
+
+
 @dataclass(frozen=True)
 class Sum:
     """A sum of `parts`, each a coefficient times a tally. A sum over no rows is 0.
@@ -117,7 +143,7 @@ class Sum:
     """
 
     parts: tuple[tuple[float, Tally], ...]
-    bounds: Bounds = Bounds()
+    bounds: Bounds = EXACT
     rows: Tally | None = None
 
     @property

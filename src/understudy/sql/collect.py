@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from sqlglot import exp
@@ -14,6 +15,7 @@ from sqlglot import exp
 from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain
 from understudy.errors import QueryError
+from understudy.query.disjoint import MAX_TABLE
 from understudy.query.linear import Factor, LinearQuery
 from understudy.sql import predicate
 from understudy.sql.aggregate import Bounds, Count, Mean, Quantile, Sum
@@ -24,8 +26,12 @@ from understudy.sql.grid import Bools, Clique, Floats, Nothing, Numbers, Truths,
 from understudy.sql.group import Tally
 from understudy.sql.measure_collect import SPREADS, MeasureCollector, Measured
 from understudy.sql.measured import Family, MeasuredQuantile
+from understudy.sql.shares import RowShares, SharedCount, SharedMean, SharedSum
 
-Aggregate = Count | Sum | Mean | Quantile | Measured
+Aggregate = Count | Sum | Mean | Quantile | Measured | SharedCount | SharedMean | SharedSum
+
+Averages = Literal["sums", "shares"]
+"""What an average of bins is made of: a sum and a number of rows, or two sums that share each row."""
 
 UNEVEN = 4
 """Half widths of bins are measured, not bounded by the widest one, when that is so many times the median."""
@@ -84,12 +90,14 @@ class Collector:
         shared: bool,
         cells: bool = True,
         measured: Family | None = None,
+        averages: Averages = "sums",
         person: tuple[str, int] | None = None,
     ) -> None:
         """`shared` says that everybody knows how many rows there are, and that they are one group.
 
         `cells` says that every group is a cell of the attributes that it is made of.
         """
+        self._averages: Averages = averages
         self.domain = domain
         self.grid = grid
         self.where = where
@@ -100,22 +108,27 @@ class Collector:
         )
         self._settled: dict[int, Aggregate] = {}
         self._sums: dict[int, Weighted] = {}
+        self._means: dict[int, Weighted] = {}
 
     def register(self, node: Node) -> str:
         """Read an aggregate; the answer is the kind of its values."""
         name = id(node)
         measured = self._measures is not None and name in self._measures
-        if name not in self._settled and name not in self._sums and not measured:
+        if not (measured or any(name in read for read in (self._settled, self._sums, self._means))):
             self._read(name, node)
         found = self._settled.get(name)
         return found.kind if isinstance(found, Quantile) else "real"
 
     def settle(self) -> dict[int, Aggregate]:
+        shared = self._settle_shares()
+        for name, of in self._means.items():
+            self._settled.setdefault(name, self._mean(of))
         measured = {tally.key for found in self._settled.values() for tally in found.tallies}
-        for weighted in self._sums.values():  # those whose rows are needed come first
+        alone = {name: of for name, of in self._sums.items() if name not in shared}
+        for weighted in alone.values():  # those whose rows are needed come first
             if not weighted.bounds.exact:
                 measured.add(weighted.rows.key)
-        for name, weighted in self._sums.items():
+        for name, weighted in alone.items():
             self._settled[name] = self._sum(weighted, weighted.rows.key in measured)
         if self._measures is not None:
             self._settled.update(self._measures.settle(self._settled))
@@ -145,7 +158,11 @@ class Collector:
             self._sums[name] = self._weighted(node, query)
         elif isinstance(node, exp.Avg):
             only(node)
-            self._settled[name] = self._mean(self._weighted(node, query))
+            weighted = self._weighted(node, query)
+            if self._averages == "shares":
+                self._means[name] = weighted
+            else:
+                self._settled[name] = self._mean(weighted)
         else:
             self._settled[name] = self._quantile(node, query)
 
@@ -229,6 +246,42 @@ class Collector:
         return Tally(self._conjunction(of.query, Factor(of.clique, unit)))
 
     # ---- settling
+
+    def _settle_shares(self) -> set[int]:
+        """Settle the averages that are made of shares, and what follows from these; the answer names them.
+
+        Of the rows of such an average the number follows from its shares, and a sum over them is bought as shares
+        too: else it would need their number besides. Where a row is replaced and there is one group, their number
+        moves by 1 and both shares by 2. So there an average is made of shares only if nothing else is bought.
+        """
+        found = {name: made for name, of in self._means.items() if (made := self._shares(of)) is not None}
+        if self._shared and (len(self._means) > 1 or self._settled or self._sums or self._measures):
+            found = {}
+        of_rows = {self._means[name].rows.key: made for name, made in reversed(found.items())}
+        sums = {name: self._shares(of) for name, of in self._sums.items() if of.rows.key in of_rows}
+        for name, made in found.items():
+            self._settled[name] = SharedMean(made, self._means[name].bounds)
+        for name, made in sums.items():
+            if made is not None:
+                found[name] = made
+                self._settled[name] = SharedSum(made, self._sums[name].bounds)
+        for name, other in self._settled.items():
+            if isinstance(other, Count) and other.rows.key in of_rows:
+                self._settled[name] = SharedCount(of_rows[other.rows.key])
+        return set(found)
+
+    def _shares(self, of: Weighted) -> RowShares | None:
+        """The shares that a number is summed up by; None where it is the same in all rows, and in one group of a
+        public number of rows where that number, or more than an average, is needed anyway.
+        """
+        free = self._shared and (not of.rows.query.factors or of.bounds.spread is not None)
+        if free or not of.possible.any() or of.lowest == of.highest:
+            return None
+        if 2 * of.point.size > MAX_TABLE:  # whether no row adds more than 1 would not be found out
+            return None
+        place = np.clip((of.point - of.lowest) / (of.highest - of.lowest), 0.0, 1.0)
+        low, high = self._tally(of, 1.0 - place), self._tally(of, place)
+        return RowShares(of.lowest, of.highest, low, high)
 
     def _shifted(self, of: Weighted) -> tuple[float, float, Tally | None]:
         lowest, width = of.lowest, of.highest - of.lowest

@@ -71,9 +71,10 @@ class CompiledSql:
         errors less what comes from bins that a condition cuts, where some are cut. `throughs` give for each
         marginal the bounds of running sums along an attribute, or None, which have to hold as well.
 
-        With `noises`, those of the marginals, averages of measures have bounds of their own where no other number
-        needs the errors of theirs; then all numbers are within their bounds except with the marginals'
-        probabilities together. Raises a `QueryError` where there is not one value and one error for each marginal.
+        With `noises`, those of the marginals, averages and variances have bounds of their own where no other
+        number needs the errors of theirs; then all numbers are within their bounds except with the marginals'
+        probabilities together. Raises a `QueryError` where there is not one value and one error for each
+        marginal.
         """
         arrays, widths = self._shaped(values), self._shaped(errors)
         under = widths if below is None else self._shaped(below)
@@ -125,6 +126,14 @@ class CompiledSql:
         arrays, widths = self._shaped(values), self._shaped(errors)
         cells = ReleasedCells(arrays, widths, widths, _most(rows), noises=noises)
         return self.program.reach(cells, self._shaped(expected_errors))
+
+    def error(self, errors: Sequence[float], noises: Noises = ()) -> float:
+        """How far a number of people that the statement tells can be off: the largest half-width, in people.
+
+        `errors` are those of the cells of each marginal. A group that is made of several cells is off by what they
+        are off together. Of marginals that no number of people is made of it is the error of their cells.
+        """
+        return self.program.error(self._shaped(errors), noises)
 
     def _shaped(self, cells: Sequence[ArrayLike]) -> list[Floats]:
         if len(cells) != len(self.marginals):

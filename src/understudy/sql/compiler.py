@@ -19,7 +19,7 @@ from understudy.query.text_size import USUAL, TextSize
 from understudy.sql.around import split
 from understudy.sql.attributes import attribute_of, grid_evaluator
 from understudy.sql.canonical import canonical_key
-from understudy.sql.collect import Aggregate, Collector, factors_of
+from understudy.sql.collect import Aggregate, Averages, Collector, factors_of
 from understudy.sql.compiled import CompiledAround, CompiledSql
 from understudy.sql.estimate import Key, group_names
 from understudy.sql.evaluate import Evaluator, Node, shown, uncast
@@ -52,6 +52,7 @@ def compile_sql(
     tables: Collection[str],
     rows_public: bool = False,
     measured: Family | None = None,
+    averages: Averages = "sums",
     person: tuple[str, int] | None = None,
     size: TextSize = USUAL,
 ) -> CompiledSql | CompiledAround:
@@ -59,7 +60,8 @@ def compile_sql(
 
     A statement around private SELECTs gives a `CompiledAround`, any other a `CompiledSql`.
     `tables` are the names that may stand after FROM; `rows_public` says that the number of all rows is known,
-    `measured` which moments of measures are bought (without, measures are summed by their bins), `person` which
+    `measured` which moments of measures are bought (without, measures are summed by their bins), `averages` what
+    averages of bins are made of, `person` which
     column says whose row it is, and how many rows each may have, and `size` how long the statement may be.
 
     >>> from understudy.domain.attribute import Categories
@@ -71,7 +73,7 @@ def compile_sql(
     Traceback (most recent call last):
     understudy.errors.QueryError: 17 is not a bin edge of age; nearest: 0 and 18: try age < 0 or age < 18
     """
-    meant = _Meant(domain, tuple(tables), rows_public, measured, person)
+    meant = _Meant(domain, tuple(tables), rows_public, measured, averages, person)
     return _understood(tokens_of(text, size), text, meant)
 
 
@@ -89,10 +91,11 @@ class SqlCompiler:
         tables: Collection[str],
         rows_public: bool,
         measured: Family | None = None,
+        averages: Averages = "sums",
         person: tuple[str, int] | None = None,
         size: TextSize = USUAL,
     ) -> None:
-        self._meant = _Meant(domain, tuple(tables), rows_public, measured, person)
+        self._meant = _Meant(domain, tuple(tables), rows_public, measured, averages, person)
         self._size = size
         self._seen: OrderedDict[Hashable, CompiledSql | CompiledAround] = OrderedDict()
         self._lock = Lock()
@@ -149,6 +152,7 @@ class _Meant:
     tables: tuple[str, ...]
     rows_public: bool
     measured: Family | None
+    averages: Averages
     person: tuple[str, int] | None
 
 
@@ -185,7 +189,14 @@ def _compiled(statement: Statement, meant: _Meant) -> CompiledSql:
     shared = meant.rows_public and not statement.group
     cells = not groups.conditions and groups.count == groups.group_of.size
     collector = Collector(
-        domain, grid, where, shared=shared, cells=cells, measured=meant.measured, person=meant.person
+        domain,
+        grid,
+        where,
+        shared=shared,
+        cells=cells,
+        measured=meant.measured,
+        averages=meant.averages,
+        person=meant.person,
     )
     leaves = _Leaves(statement, groups, grid, collector)
     names = tuple(_names(domain, item.node, groups, leaves) for item in statement.items)

@@ -11,18 +11,17 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from understudy.query.cell_noise import CellNoise, TallyNoise
 from understudy.query.moment import Moment
 from understudy.query.quantile_end import QuantileEnd
-from understudy.sql.aggregate import Folded
+from understudy.sql.aggregate import Count, Folded
 from understudy.sql.collect import Aggregate
 from understudy.sql.grid import Floats
 from understudy.sql.group import Grouping, Part, Tally
 from understudy.sql.measured import MeasuredMean, MeasuredSpread
-
-RATIOS = (MeasuredMean, MeasuredSpread)
-"""Aggregates whose intervals rest on the noise of all their sums together."""
+from understudy.sql.shares import OfShares, SharedCount
 
 Noises = Sequence[CellNoise | None]
 """For each marginal the noise on its cells, where it is known; empty where nothing is."""
@@ -74,7 +73,23 @@ class Folding:
         least, largest = (0.0, cells.most) if tally.moment is None else _range_of(tally.moment, cells.most)
         through = self._through(tally, cells.throughs) if cells.throughs and tally.over else None
         value, low, high = (np.clip(part, least, largest) for part in (value, value - under, value + over))
-        return Folded(value, low, high, through, self._noise(tally, cells.values, cells.noises))
+        noise = self._noise(tally, cells.values, cells.noises)
+        return Folded(value, low, high, through, noise, cells.most)
+
+    def error(self, errors: Sequence[Floats], noises: Noises, listed: NDArray[np.bool_]) -> float:
+        """How far a number of people can be off in one of the listed groups (`CompiledSql.error`)."""
+        nothing = [np.zeros(cells.shape) for cells in errors]
+
+        def fold(tally: Tally) -> Folded:
+            parts = [part for _, part in self.parts[tally.key]]
+            off = self.grouping.fold(tally, parts, [errors[place] for place, _ in self.parts[tally.key]])
+            return Folded(np.zeros(off.shape), -off, off, noise=self._noise(tally, nothing, noises))
+
+        counts = [one for one in self.aggregates.values() if isinstance(one, Count | SharedCount)]
+        found = [float(one.half_width(fold)[listed].max(initial=0.0)) for one in counts]
+        told = {place for one in counts for tally in one.tallies for place, _ in self.parts[tally.key]}
+        found += [float(cells.max(initial=0.0)) for i, cells in enumerate(errors) if i not in told]
+        return max(found, default=0.0)
 
     def _through(self, tally: Tally, throughs: Sequence[Through | None]) -> tuple[Floats, Floats] | None:
         """The ends of the running sums along the tally's attribute, where every part of it has some."""
@@ -115,16 +130,31 @@ class Folding:
 
     @cached_property
     def _ratios_alone(self) -> dict[int, int]:
-        """For each marginal that averages and variances of measures alone are made of, how many there are."""
+        """For each marginal that averages and variances alone are made of, how many of these there are."""
         users: dict[int, list[bool]] = {}
-        different = {
-            one.key if isinstance(one, RATIOS) else name: one for name, one in self.aggregates.items()
-        }
+        different = {one.key if self._by_law(one) else name: one for name, one in self.aggregates.items()}
         for aggregate in different.values():
-            used = {place for tally in aggregate.tallies for place, _ in self.parts[tally.key]}
-            for place in used:
-                users.setdefault(place, []).append(isinstance(aggregate, RATIOS))
+            lawful = {tally.key for tally in self._by_law(aggregate)}
+            used = {(place, tally.key) for tally in aggregate.tallies for place, _ in self.parts[tally.key]}
+            for place, name in used:
+                users.setdefault(place, []).append(name in lawful)
         return {place: len(ratios) for place, ratios in users.items() if all(ratios)}
+
+    def _by_law(self, aggregate: Aggregate) -> tuple[Tally, ...]:
+        """The tallies of an aggregate on whose noise together its interval rests; else errors are used."""
+        if isinstance(aggregate, OfShares):
+            return aggregate.shares.tallies
+        if isinstance(aggregate, Count):
+            return aggregate.tallies if self._merges(aggregate.rows) else ()
+        return aggregate.tallies if isinstance(aggregate, MeasuredMean | MeasuredSpread) else ()
+
+    def _merges(self, tally: Tally) -> bool:
+        """Whether some group is made of several cells in which a row can have a weight."""
+        for _, part in self.parts[tally.key]:
+            possible = np.broadcast_to(part.possible > 0, part.marginal.shape).ravel()
+            if np.bincount(part.groups, weights=possible).max(initial=0) > 1:
+                return True
+        return False
 
 
 def _range_of(moment: Moment | QuantileEnd, rows: float) -> tuple[float, float]:

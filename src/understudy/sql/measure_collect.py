@@ -90,6 +90,10 @@ class MeasureCollector:
         self._settled: dict[int, Measured] = {}
         self._sums: dict[int, _Wanted] = {}
 
+    def __len__(self) -> int:
+        """How many aggregates were read."""
+        return len(self._settled) + len(self._sums)
+
     def __contains__(self, name: int) -> bool:
         return name in self._settled or name in self._sums
 

@@ -5,7 +5,7 @@ the end. A statement buys the sums of one family of moments (`FAMILIES`); the nu
 t² and t·s are linear in them (`Moments`). What is a ratio of two such sums lies, over a box of possible sums,
 between its values at the corners of the box, since a ratio of linear functions with a positive denominator has
 its extremes there. Where the noise of the sums is known, an average, a variance or a covariance has a narrower
-interval, from the noise itself (`ratio_intervals`; for normal noise `Moments.ratio_ends`). The value of a row is
+interval, from the noise itself (`ratio_intervals`). The value of a row is
 the nearest step of its measure: sums and averages are of values that are cut to the bounds and rounded to the
 declared resolution, so that bins are no part of their error. Without knowledge of the noise a variance is bounded
 as E(t - c)² - (E t - c)², which it is for every number c: with c at the released average the first is a ratio of
@@ -18,7 +18,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
-from statistics import NormalDist
 from typing import Literal
 
 import numpy as np
@@ -29,7 +28,7 @@ from understudy.query.moment import Moment
 from understudy.sql.aggregate import Fold, Folded
 from understudy.sql.grid import Floats, Numbers
 from understudy.sql.group import AXIS, Tally
-from understudy.sql.ratio_intervals import JointNoise, SpreadForms, mean_interval, spread_interval
+from understudy.sql.ratio_intervals import JointNoise, SpreadForms, ratio_interval, spread_interval
 
 Family = Literal["positions", "centred", "shares"]
 """Which moments are bought: those of a session; those for Gaussian noise; those for Laplace noise."""
@@ -89,43 +88,12 @@ class Moments:
         return np.where(unknown, least, low), np.where(unknown, most, high)
 
     def ratio_ends(self, sums: Sequence[Folded], form: Form) -> tuple[Floats, Floats] | None:
-        """Fieller's interval, between 0 and 1, for a form over the number of rows; None where it is not known.
+        """The least and the most, between 0 and 1, of a form over the number of rows, from the noise alone.
 
-        Where noise is not nearly normal, `mean_interval` finds it. Otherwise: if r is the true ratio of two sums X
-        and N, then X - r·N is 0, and what was released of it is noise alone:
-        within δ of normal noise of variance v(r) = var X - 2r·cov + r²·var N. So the ratios with
-        |X - r·N| ≤ z·√v(r) + δ, z the normal quantile for β, hold r with probability 1 - β, whatever X and N are.
-        With (z√v + δ)² ≤ (1 + η)z²v + (1 + 1/η)δ², for any fixed η, they lie between the roots of a quadratic
-        polynomial, or anywhere if its leading coefficient is not positive: then there may be no rows. (Fieller
-        1954.) β is what the tallies have left, divided by the number of groups.
+        None where that is not known. β is what the tallies have left, divided by the number of groups.
         """
         joint = JointNoise.of([part.noise for part in sums])
-        if joint is None:
-            return None
-        rows, beta, known = self.forms["rows"], joint.beta, joint.tallies
-        if not joint.is_normal:
-            return mean_interval(joint, form, rows, beta)
-        above = sum(c * noise.released for c, noise in zip(form, known, strict=True))
-        below = sum(c * noise.released for c, noise in zip(rows, known, strict=True))
-        of_above, of_below, both = (
-            sum(c * d * noise.variance for c, d, noise in zip(one, other, known, strict=True))
-            for one, other in ((form, form), (rows, rows), (form, rows))
-        )
-        # |c - r·d| is largest at an end of 0 ≤ r ≤ 1
-        off = sum(max(abs(c), abs(c - d)) * noise.step for c, d, noise in zip(form, rows, known, strict=True))
-        z = -NormalDist().inv_cdf(beta / 2)
-        typical = z * np.sqrt(of_above + of_below) + np.finfo(float).tiny
-        eta = np.clip(off / typical, 1e-9, 1e9)  # fixed by the noise alone
-        square = (1 + eta) * z**2
-        a = below**2 - square * of_below
-        half_b = above * below - square * both
-        c = above**2 - square * of_above - (1 + 1 / eta) * off**2
-        with np.errstate(all="ignore"):
-            root = np.sqrt(np.maximum(half_b**2 - a * c, 0.0))
-            low, high = (half_b - root) / a, (half_b + root) / a
-        bounded = (a > 0) & (below > 0)
-        low, high = np.where(bounded, low, 0.0), np.where(bounded, high, 1.0)
-        return np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
+        return None if joint is None else ratio_interval(joint, form, self.forms["rows"], joint.beta)
 
 
 _HALF, _THREE_EIGHTHS = 0.5, 0.375

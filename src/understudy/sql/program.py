@@ -20,7 +20,7 @@ from understudy.sql.aggregate import Folded
 from understudy.sql.collect import Aggregate
 from understudy.sql.estimate import Estimate, Key, distance, estimate
 from understudy.sql.evaluate import Evaluator, Leaf, Node
-from understudy.sql.folding import Folding, ReleasedCells
+from understudy.sql.folding import Folding, Noises, ReleasedCells
 from understudy.sql.grid import Floats, Numbers, Scope, Value
 from understudy.sql.group import AXIS, Grouping, Part, Tally
 from understudy.sql.read import Statement
@@ -100,6 +100,10 @@ class SqlProgram:
         for name, aggregate in self.aggregates.items():
             known[name] = aggregate.estimate(fold, discretised=discretised)
         return lambda node: known.get(id(node))
+
+    def error(self, errors: Sequence[Floats], noises: Noises) -> float:
+        """What `CompiledSql.error` returns."""
+        return self._folding.error(errors, noises, self.listed)
 
     # ---- which rows, in which order
 

@@ -29,6 +29,9 @@ from understudy.sql.grid import Floats
 RATIOS = 64
 """Ranges of ratios, of equal length, in each of which the noise is taken to be as large as it can be there."""
 
+AT_ONCE = 1 << 14
+"""Ranges of ratios, times groups, that are looked at in one go."""
+
 FINENESS = 64
 """Weights are rounded up to so fine a part of the largest, at most, so that few quantiles are worked out."""
 
@@ -68,13 +71,16 @@ class JointNoise:
         return np.asarray(sum(c * noise.released for c, noise in zip(form, self.tallies, strict=True)))
 
     def reach(self, weights: Sequence[Floats | float], beta: float) -> Floats:
-        """At least the 1 - `beta` quantile of |Σ c_j·Z_j| in each group, for all |c_j| up to the `weights`."""
+        """At least the 1 - `beta` quantile of |Σ c_j·Z_j| in each group, for all |c_j| up to the `weights`.
+
+        Weights may have more axes than groups, before theirs; so has the answer then.
+        """
         off = np.asarray(sum(w * noise.step for w, noise in zip(weights, self.tallies, strict=True)))
         if self.is_normal:
             variance = sum(w * w * noise.variance for w, noise in zip(weights, self.tallies, strict=True))
             return -NormalDist().inv_cdf(beta / 2) * np.sqrt(variance) + off
         bound = next(noise.bound for noise in self.tallies if noise.bound is not None)
-        shape = self.tallies[0].released.shape
+        shape = np.broadcast_shapes(self.tallies[0].released.shape, *map(np.shape, weights))
         cells = [np.broadcast_to(noise.cells, shape).ravel() for noise in self.tallies]
         wide = [np.broadcast_to(np.asarray(w, np.float64), shape).ravel() for w in weights]
         return _bounds(bound, np.array(cells), np.array(wide), beta / 2).reshape(shape) + 2 * off
@@ -94,22 +100,60 @@ def _bounds(bound: WeightedBound, cells: Floats, weights: Floats, beta: float) -
     return np.where(largest > 0, unit * np.array(found)[np.ravel(place)], 0.0)
 
 
+def ratio_interval(
+    noise: JointNoise, form: Sequence[float], rows: Sequence[float], beta: float
+) -> tuple[Floats, Floats]:
+    """Fieller's interval, between 0 and 1, for the ratio of a form to the number of rows.
+
+    Where noise is not nearly normal, `mean_interval` finds it. Otherwise, if r is the true ratio of two sums X
+    and N, what was released of X - r·N is within δ of normal noise of variance v(r) = var X - 2r·cov + r²·var N.
+    So the ratios with |X - r·N| ≤ z·√v(r) + δ, z the normal quantile for β, hold r with probability 1 - β,
+    whatever X and N are. With (z√v + δ)² ≤ (1 + η)z²v + (1 + 1/η)δ², for any fixed η, they lie between the roots
+    of a quadratic polynomial, or anywhere if its leading coefficient is not positive: then there may be no rows.
+    """
+    known = noise.tallies
+    if not noise.is_normal:
+        return mean_interval(noise, form, rows, beta)
+    above, below = noise.released(form), noise.released(rows)
+    of_above, of_below, both = (
+        sum(c * d * told.variance for c, d, told in zip(one, other, known, strict=True))
+        for one, other in ((form, form), (rows, rows), (form, rows))
+    )
+    # |c - r·d| is largest at an end of 0 ≤ r ≤ 1
+    off = sum(max(abs(c), abs(c - d)) * told.step for c, d, told in zip(form, rows, known, strict=True))
+    z = -NormalDist().inv_cdf(beta / 2)
+    typical = z * np.sqrt(of_above + of_below) + np.finfo(float).tiny
+    eta = np.clip(off / typical, 1e-9, 1e9)  # fixed by the noise alone
+    square = (1 + eta) * z**2
+    a = below**2 - square * of_below
+    half_b = above * below - square * both
+    c = above**2 - square * of_above - (1 + 1 / eta) * off**2
+    with np.errstate(all="ignore"):
+        root = np.sqrt(np.maximum(half_b**2 - a * c, 0.0))
+        low, high = (half_b - root) / a, (half_b + root) / a
+    bounded = (a > 0) & (below > 0)
+    low, high = np.where(bounded, low, 0.0), np.where(bounded, high, 1.0)
+    return np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
+
+
 def mean_interval(
     noise: JointNoise, form: Sequence[float], rows: Sequence[float], beta: float
 ) -> tuple[Floats, Floats]:
     """The least and the most between 0 and 1 that the ratio of a form to the number of rows can be."""
     above, below = noise.released(form), noise.released(rows)
     low, high = np.ones(above.shape), np.zeros(above.shape)
-    for i in range(RATIOS):
-        first, last = i / RATIOS, (i + 1) / RATIOS
-        weights = [max(abs(c - first * d), abs(c - last * d)) for c, d in zip(form, rows, strict=True)]
+    at_once = max(1, AT_ONCE // max(above.size, 1))
+    for i in range(0, RATIOS, at_once):
+        places = np.arange(i, min(i + at_once, RATIOS)).reshape(-1, *(1,) * above.ndim)
+        first, last = places / RATIOS, (places + 1) / RATIOS
+        weights = [np.maximum(abs(c - first * d), abs(c - last * d)) for c, d in zip(form, rows, strict=True)]
         off = noise.reach(weights, beta)
         with np.errstate(all="ignore"):
             ends = np.sort([(above - off) / below, (above + off) / below], axis=0)
-        ends = np.where(below == 0, [[-np.inf], [np.inf]], ends.reshape(2, -1)).reshape(ends.shape)
-        possible = (ends[0] <= last) & (ends[1] >= first) & ((below != 0) | (np.abs(above) <= off))
-        low = np.where(possible, np.minimum(low, np.clip(ends[0], first, last)), low)
-        high = np.where(possible, np.maximum(high, np.clip(ends[1], first, last)), high)
+        least, most = np.where(below == 0, -np.inf, ends[0]), np.where(below == 0, np.inf, ends[1])
+        possible = (least <= last) & (most >= first) & ((below != 0) | (np.abs(above) <= off))
+        low = np.minimum(low, np.where(possible, np.clip(least, first, last), 1.0).min(axis=0))
+        high = np.maximum(high, np.where(possible, np.clip(most, first, last), 0.0).max(axis=0))
     with np.errstate(all="ignore"):
         nearest = np.clip(np.where(below > 0, above / np.where(below > 0, below, 1.0), 0.5), 0.0, 1.0)
     none = (

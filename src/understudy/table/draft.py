@@ -8,6 +8,7 @@ refuses the file until it is filled in.
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -221,8 +222,8 @@ def _declare(column: ColumnSummary) -> OutlineEntry:
 
 
 def _cut(column: ColumnSummary) -> Cut | None:
-    """Where the range of a column of numbers is cut; None for dates, and where every value is a cell."""
-    if column.kind == "date":
+    """Where the range of a column of numbers is cut; None for times, and where every value is a cell."""
+    if column.kind in ("date", "timestamp"):
         return None
     low, high = _rounded(column)
     if column.kind == "integer" and high - low < 2 * cells.BINS:
@@ -292,11 +293,13 @@ def _shown(bound: Any) -> str:
 
 
 def _is_finite(column: ColumnSummary) -> bool:
-    return column.kind == "date" or (isfinite(column.low) and isfinite(column.high))
+    return column.kind in ("date", "timestamp") or (isfinite(column.low) and isfinite(column.high))
 
 
 def _rounded(column: ColumnSummary) -> tuple[Any, Any]:
     """Round bounds around the values seen; those of a few whole numbers as they are."""
+    if column.kind == "timestamp":
+        return _rounded_moments(column.low, column.high)
     if column.kind == "date":
         last = min(column.high.year + 1, 9999)
         return column.low.replace(month=1, day=1), column.high.replace(year=last, month=1, day=1)
@@ -306,6 +309,20 @@ def _rounded(column: ColumnSummary) -> tuple[Any, Any]:
     step = round_step(low, high, column.kind)
     first, last = floor(low / step), ceil(high / step)
     return first * step, max(last, first + 1) * step
+
+
+def _rounded_moments(first: dt.datetime, last: dt.datetime) -> tuple[dt.datetime, dt.datetime]:
+    """The begins of years around moments that are more than a year apart, of days around others.
+
+    Like those of dates, the last one is an edge that no moment reaches.
+    """
+    long = last - first > dt.timedelta(days=366)
+    low = dt.datetime.combine(first.replace(month=1, day=1) if long else first, dt.time())
+    if last.year == dt.MAXYEAR:
+        return low, last
+    if long:
+        return low, dt.datetime(last.year + 1, 1, 1)
+    return low, dt.datetime.combine(last, dt.time()) + dt.timedelta(days=1)
 
 
 def write(

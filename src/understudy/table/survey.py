@@ -15,9 +15,12 @@ import ibis
 
 from understudy.domain.attribute import Attribute
 from understudy.domain.bins import Bins
+from understudy.domain.instant import EPOCH, SECOND, instant_of
+from understudy.domain.instants import Instants
 from understudy.domain.intake import Intake
 from understudy.table.dialect import Expression
 from understudy.table.duckdb_dialect import DUCKDB
+from understudy.table.encode import as_number
 from understudy.table.engine import step_by_step
 from understudy.table.intake import taken_in
 from understudy.table.writing import MAJORITY, Writing, is_token, writing_of
@@ -39,12 +42,15 @@ REPEATED = 10
 
 WIDEST = 1e300
 
+CLOCKS = 0.01
+"""The part of a column's days that must have a time of day other than midnight for it to hold moments."""
+
 
 @dataclass(frozen=True)
 class ColumnSummary:
     """What was seen in one column.
 
-    kind        category, integer, real, date or boolean
+    kind        category, integer, real, date, timestamp or boolean
     nulls       whether some rows have no value, or none that can be read
     writing     how its text is written, where it is text
     missing     texts in it that stand for missing values
@@ -120,7 +126,7 @@ def _surveyed(table: Any, columns: dict[str, Writing | None]) -> Iterator[Column
     for i, (name, writing) in enumerate(columns.items()):
         own = {
             key: counted[f"{key}{i}"]
-            for key in ("f", "n", "w", "z", "d", "lo", "hi")
+            for key in ("f", "n", "w", "z", "d", "lo", "hi", "s", "c", "first", "last")
             if f"{key}{i}" in counted
         }
         settled[name] = _settled(table, name, writing, own, counted["rows"])
@@ -145,11 +151,30 @@ def _counted(table: Any, columns: dict[str, Writing | None]) -> dict[str, Any]:
         if f"t{i}" in taken:
             text = rows[f"t{i}"]
             typed[f"v{i}"] = DUCKDB.number(text) if writing.kind == "number" else DUCKDB.day(text)  # type: ignore[union-attr]
+    for i, (name, writing) in enumerate(columns.items()):
+        if (moment := _moment(table[name], writing)) is not None:
+            typed[f"m{i}"] = moment
     rows = rows.mutate(**typed) if typed else rows
     facts: dict[str, Expression] = {"rows": rows.count()}
     for i, (name, writing) in enumerate(columns.items()):
         facts |= {f"{key}{i}": fact for key, fact in _facts(rows, name, f"v{i}", writing).items()}
+        if f"m{i}" in typed:
+            seconds = rows[f"m{i}"]
+            clock: Expression = ibis.ifelse(seconds % 86_400 != 0, seconds, ibis.null("int64"))
+            facts |= {f"s{i}": seconds.count(), f"c{i}": clock.count()}
+            facts |= {f"first{i}": seconds.min(), f"last{i}": seconds.max()}
     return rows.aggregate(**facts).to_pyarrow().to_pylist()[0]
+
+
+def _moment(column: Any, writing: Writing | None) -> Expression | None:
+    """The moments of a column of days or timestamps, in seconds since 1970; None for any other column."""
+    if not (column.type().is_timestamp() if writing is None else writing.kind == "date"):
+        return None
+    intake = Intake() if writing is None else writing.intake
+    reading = Instants(name=column.get_name(), starts=(EPOCH,), upper=EPOCH + SECOND, intake=intake)
+    text = column if writing is None else column.nullif("")
+    moment, _ = as_number(reading, taken_in(reading, text, DUCKDB), DUCKDB)
+    return (moment.epoch_seconds() if moment.type().is_timestamp() else moment).cast("int64")
 
 
 def _facts(rows: Any, name: str, typed: str, writing: Writing | None) -> dict[str, Expression]:
@@ -197,7 +222,7 @@ def _settled(
         name, "category", rows, facts["d"], facts["f"] < rows, facts.get("lo"), facts.get("hi")
     )
     if writing is None:
-        return replace(seen, kind=_kind(table[name].type()))
+        return _with_clock(replace(seen, kind=_kind(table[name].type())), facts, facts["f"])
     if writing.kind == "text":
         return replace(seen, writing=writing)
     readable = facts["n"] or 0
@@ -210,9 +235,18 @@ def _settled(
     if whole and facts.get("z"):
         return replace(seen, distinct=-1, writing=Writing(why="codes with leading zeros stay text"))
     kind = {"number": "integer" if whole else "real"}.get(writing.kind, writing.kind)
-    return replace(
+    found = replace(
         seen, kind=kind, nulls=readable < rows, writing=writing, missing=missing, unreadable=unreadable
     )
+    return _with_clock(found, facts, readable)
+
+
+def _with_clock(seen: ColumnSummary, facts: dict[str, Any], readable: int) -> ColumnSummary:
+    """A column of days as one of moments, where all of them can be read and enough have a time of day."""
+    if seen.kind != "date" or facts.get("s", 0) < readable or not facts["c"] > CLOCKS * readable:
+        return seen
+    first, last = instant_of(facts["first"]), instant_of(facts["last"])
+    return replace(seen, kind="timestamp", low=first, high=last)
 
 
 def _kind(dtype: Any) -> str:

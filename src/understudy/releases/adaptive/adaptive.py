@@ -180,7 +180,7 @@ class _Adaptive:
             one_way,
             frozenset(() if plan is None else plan.cliques),
         )
-        if len(self.candidates):
+        if len(self.candidates) and (plan is None or self._any_useful(learner)):
             for t in range(1, self.rule.rounds + 1):
                 rounds.round(t)
                 self._report(t, learner)
@@ -273,7 +273,7 @@ class _Adaptive:
         if not self._sweeps_workload or not len(self.candidates):
             return None
         workload, price = self.run.workload, rounded_down(self._kept)
-        if not self._any_useful(learner):  # no round can measure anything
+        if not self._any_useful(learner):  # no round can measure anything, and none is made
             price = self.unspent.left
         return self._plan(learner, workload.cliques, workload.weights, price)
 

@@ -46,6 +46,11 @@ class Sweep:
             return None
         return self._measured(clique)
 
+    @property
+    def pairs(self) -> tuple[Clique, ...]:
+        """All pairs of attributes that lie in a clique of the sweep."""
+        return tuple(dict.fromkeys(pair for clique in self.cliques for pair in combinations(clique, 2)))
+
     @cached_property
     def measured(self) -> dict[Clique, Measurement]:
         return {clique: self._measured(clique) for clique in self.cliques}
@@ -58,9 +63,8 @@ class Sweep:
         """β of each cell of what was swept, and of the pairs in it; all their bars hold jointly but for `beta`."""
         if self.tables is None:
             return {}
-        pairs = (pair for clique in self.cliques for pair in combinations(clique, 2))
         public = self.tables.rows is not None
-        cliques = dict.fromkeys((*self.cliques, *pairs))
+        cliques = dict.fromkeys((*self.cliques, *self.pairs))
         return beta_of_cells(self.tables.residuals.domain, cliques, beta, rows_public=public)
 
 

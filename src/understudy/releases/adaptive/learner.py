@@ -76,16 +76,25 @@ class Learner:
         return any(set(clique) <= set(held) for held in self.model.cliques)
 
     def learn(self, sweep: Sweep) -> None:
-        """Take in what the last sweep says: about what was measured before, then of all that fits."""
+        """Take in what the last sweep says: of what was measured before, of pairs, of what the tree holds.
+
+        A sweep over larger marginals measures the pairs below them as well, with as little noise in a cell of many
+        more people. So the stand-in learns pairs first, and larger marginals only as far as pairs do not explain
+        them. What is larger than a pair and not held by the tree is left to the answers (`shrink`).
+        """
         for clique in [m.clique for m in self.evidence.measurements if m.clique]:
             told = sweep.about(clique)
             if told is not None:
                 self.evidence.average(told)
         self.refit(FINAL)
         known = {m.clique for m in self.evidence.measurements}
-        asked = [c for c in sweep.measured if c not in known and (len(c) < 3 or self.holds(c))]
-        self.learnt = lessons(
-            self.standin.grouped(asked), [sweep.measured[c] for c in asked], self.evidence.rows
-        )
-        if self.learnt:
+        self._take([c for c in sweep.pairs if c not in known], sweep)
+        self._take([c for c in sweep.cliques if len(c) > 2 and c not in known and self.holds(c)], sweep)
+
+    def _take(self, cliques: Sequence[Clique], sweep: Sweep) -> None:
+        """Add what the sweep says of some cliques to what was learnt, and refit if that is anything new."""
+        measured = [told for clique in cliques if (told := sweep.about(clique)) is not None]
+        found = lessons(self.standin.grouped([m.clique for m in measured]), measured, self.evidence.rows)
+        if found:
+            self.learnt = [*self.learnt, *found]
             self.refit(FINAL)

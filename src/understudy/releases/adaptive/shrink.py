@@ -43,11 +43,14 @@ DOUBTED = 10
 """Cells beside those that were seen in which the stand-in is right."""
 
 
-def shrunk(tables: Sequence[Values], measured: Sequence[Measurement]) -> list[Values]:
+def shrunk(
+    tables: Sequence[Values], measured: Sequence[Measurement], *, groups: int = GROUPS
+) -> list[Values]:
     """Each table moved towards its measurement: E[count | difference], under the law of errors that was estimated.
 
     A cell's error is drawn from a mixture of centred normal laws (`SCALES`), with the weights of most likelihood
-    for the cells of about its size in the marginals that are about as far off. This is post-processing.
+    for the cells of about its size in the marginals that are about as far off; there are at most so many `groups`
+    of these. This is post-processing.
     """
     if not tables:
         return []
@@ -55,7 +58,7 @@ def shrunk(tables: Sequence[Values], measured: Sequence[Measurement]) -> list[Va
     apart = [(m.counts - t) / s for t, m, s in zip(tables, measured, std, strict=True)]
     far = np.argsort([float(np.mean(a**2)) for a in apart], kind="stable")
     found: list[Values] = [np.empty(0)] * len(tables)
-    for group in np.array_split(far, min(max(len(far) // LEAST_GROUP, 1), GROUPS)):
+    for group in np.array_split(far, min(max(len(far) // LEAST_GROUP, 1), groups)):
         counts = np.concatenate([(tables[i] / std[i]).ravel() for i in group])
         moves = moved(counts, np.concatenate([apart[i].ravel() for i in group]))
         ends = np.cumsum([tables[i].size for i in group])
@@ -65,9 +68,13 @@ def shrunk(tables: Sequence[Values], measured: Sequence[Measurement]) -> list[Va
 
 
 def lessons(tables: Sequence[Values], measured: Sequence[Measurement], rows: float) -> list[Measurement]:
-    """What a stand-in with these tables should learn: those that move, with the part of the noise that is left."""
+    """What a stand-in with these tables should learn: those that move, with the part of the noise that is left.
+
+    All tables share one law of errors: the stand-in knew none of them, and they are few and small, so that groups
+    of them would say too little and leave most of what was measured unused.
+    """
     found = []
-    for old, m, new in zip(tables, measured, shrunk(tables, measured), strict=True):
+    for old, m, new in zip(tables, measured, shrunk(tables, measured, groups=1), strict=True):
         better = simplex(new, rows)
         if np.abs(better - old).sum() > LEARNT * rows:
             apart = m.counts - old

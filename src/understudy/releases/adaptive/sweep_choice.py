@@ -17,10 +17,11 @@ Rounds  For a share q of the price they measure about two marginals for each att
 
         where S is what its tree does not hold: much where every attribute depends on every other, little where
         few do. Nobody knows that beforehand. So S takes each of the values 0.002, 0.004, …, 0.064, and the
-        logarithms of the forecasts are averaged. Marginals of other orders are off by (order - 1)/2 of that.
+        logarithms of the forecasts are averaged. Marginals of other orders follow (order - 1)/2 of that noise.
+        Pairs that are asked for themselves and not measured have no larger table to be averaged over: 1.5·S.
 Sweep   The variance of each marginal is that of the planned residuals for the share s of the price, and the error
         of what was swept is N_s. A pair is averaged with the stand-in, E/√(1 + (E/N_s)²); a larger marginal, most
-        of whose cells hold less than the noise, has half of that weight, E/√(1 + 0.5·(E/N_s)²). A sweep over
+        of whose cells hold less than the noise, has less of a weight, E/√(1 + 0.4·(E/N_s)²). A sweep over
         pairs leaves seven tenths of what is wrong with a larger marginal: E·(0.7 + 0.3/√(1 + (E/N_s)²)).
 
 The mean is not all. A stand-in that is right on average is usually off by half a percent of the rows in some cell
@@ -55,9 +56,12 @@ ZETA = 2.612375
 MISSED = tuple(0.002 * 2**i for i in range(6))
 """What the tree of a stand-in may miss of a triple, S."""
 
-FOLLOWED, WEIGHED, UNMENDED = 0.7, 0.5, 0.7
+FOLLOWED, WEIGHED, UNMENDED = 0.7, 0.4, 0.7
 """How much of its measurements' noise a stand-in follows; how much a larger marginal that was swept weighs in the
 average with it; the part of a larger marginal's error that a sweep over pairs leaves."""
+
+MOSTLY_NOISE = 0.5
+"""Half the L1 error of a sweep's marginals from which on a sweep would take from the rounds and tell nothing."""
 
 LARGEST_NOISE, WORST_CELL = 5.0, {0: 0.005, 2: 0.015}
 """The largest noise of all cells, in standard deviations; the rate by which the worst cell of a stand-in is
@@ -98,11 +102,15 @@ class SweepForecast:
     rows: float
 
     def choose(self, options: Sequence[tuple[Fraction, int]], swept: int) -> SweepChoice:
-        """The best of several shares and orders, or no sweep; none of more than `swept` numbers is considered."""
+        """The best of several shares and orders, or no sweep.
+
+        None is considered that measures more than `swept` numbers, or that would be mostly noise.
+        """
         found = [self.without()]
         for share, order in options:
             cliques = self.swept(order)
-            if cliques and can_sweep(self.domain, cliques, swept):
+            possible = bool(cliques) and can_sweep(self.domain, cliques, swept)
+            if possible and self.sweep_error(share, order) < MOSTLY_NOISE:
                 found.append(SweepChoice(share, order, self.error(share, order)))
         whole = [one for one in found if one.share and one.order == 0 and self.noise_is_quiet(0)]
         some = [one for one in found if one.share and self.noise_is_quiet(2)]
@@ -164,7 +172,8 @@ class SweepForecast:
         std = sqrt(2 * len(self.domain) / (share * self.precision)) / max(self.rows, 1.0)
         noise = float(np.mean(noise_error(self._sizes(pairs), np.full(len(pairs), std))))
         order = float(np.average([max(len(c) - 1, 1) / 2 for c in self.workload], weights=self._weights))
-        return order * (FOLLOWED * noise + np.array(MISSED))
+        small = float(np.average([len(c) <= 2 for c in self.workload], weights=self._weights))
+        return order * FOLLOWED * noise + (1 + small / 2) * np.array(MISSED)
 
 
 def _middle(errors: Values) -> float:

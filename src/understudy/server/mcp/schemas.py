@@ -206,6 +206,10 @@ ANSWER: Schema = _told(
             **_TEXT,
             "description": "measured: bought now. repeat, implied, pinned: free. uncertified: nobody vouches.",
         },
+        "noise": {
+            **_MAYBE_TEXT,
+            "description": "laplace, gaussian, bounded, exponential or mixed; null where none was added for it.",
+        },
         "beta": {**_MAYBE, "description": "The probability that some error of the session does not hold."},
         "cost": {**_THING, "description": "What was charged, by its currency."},
         "share": {**_NUMBER, "description": "What was charged, as a part of the table's whole budget."},
