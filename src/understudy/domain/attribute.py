@@ -338,9 +338,9 @@ class Boolean(Attribute):
     """A yes-or-no attribute: the cells false and true.
 
     Text is read as `TRUE` and `FALSE` list it, in any case. Anything else counts as missing: it goes to the null
-    cell where `null` is true, else to the cell false. `words` are the two texts by which synthetic rows say true and
-    false; a `DomainError` is raised where they are not two texts, and where others than the usual ones are not read
-    as that.
+    cell where `null` is true, else to the cell false. `words` are the two texts by which synthetic rows say true
+    and false; a `DomainError` is raised where they are not two texts, and where others than the usual ones are not
+    read as that.
 
     >>> Boolean(name="smoker").labels, Boolean(name="smoker").code("Yes")
     (('false', 'true'), 1)
