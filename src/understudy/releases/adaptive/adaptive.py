@@ -6,7 +6,7 @@
 Where the merging leaves no pair to look at, or the workload has none, the 1-way marginals get the whole price.
 
 How much each step may spend is decided by public numbers (`rule`). The rounds are in `rounds`, the stand-in and
-what it learns in `learner`, the sweep in `guard`, the combination in `shrink`.
+what it learns in `learner`, the sweep in `guard`, the combination in `shrink`, what is told of all in `steps_taken`.
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ from understudy.releases.adaptive.rule import (
 )
 from understudy.releases.adaptive.sequential import HIGH_LEVELS, LEVELS
 from understudy.releases.adaptive.shrink import shrunk
+from understudy.releases.adaptive.steps_taken import StepsTaken
 from understudy.releases.evidence import Evidence
 from understudy.releases.pair_means import pair_means
 from understudy.releases.run import Outcome, Run
@@ -156,9 +157,12 @@ class _Adaptive:
         )
 
     @property
-    def _goes_on(self) -> bool:
-        """Whether there are rounds, and a sweep where the rule has one, after the 1-way marginals."""
-        return bool(len(self.candidates)) and not self.measured_again
+    def _taken(self) -> StepsTaken:
+        return StepsTaken(
+            pairs=bool(len(self.candidates)),
+            measured_again=self.measured_again,
+            private_rows=self.evidence.private_rows,
+        )
 
     @property
     def _sweeps_workload(self) -> bool:
@@ -189,7 +193,7 @@ class _Adaptive:
             one_way,
             frozenset(() if plan is None else plan.cliques),
         )
-        if self._goes_on:
+        if self._taken.rounds:
             for t in range(1, self.rule.rounds + 1):
                 rounds.round(t)
                 self._report(t, learner)
@@ -312,7 +316,7 @@ class _Adaptive:
 
     def _planned(self, learner: Learner) -> SweepPlan | None:
         """The last sweep, where it is over the workload, before any round: nothing in it depends on them."""
-        if not self._sweeps_workload or not self._goes_on:
+        if not self._sweeps_workload or not self._taken.rounds:
             return None
         workload = self.run.workload
         return self._plan(learner, workload.cliques, workload.weights, rounded_down(self._kept))
@@ -329,7 +333,7 @@ class _Adaptive:
 
     def _guard(self, learner: Learner, plan: SweepPlan | None) -> Sweep:
         """The last sweep, as planned, or over pairs for all that is left; the stand-in learns from it."""
-        if not self.rule.guard or not self._goes_on:
+        if not self.rule.guard or not self._taken.rounds:
             return Sweep()
         if plan is None:
             asked = self._pairs_to_sweep(learner)
@@ -385,47 +389,14 @@ class _Adaptive:
         return {
             "mechanism": "adaptive",
             "theorem": "the law of the noise that was added; no theorem about the stand-in",
-            "shares": self._shares(),
-            "rounds": rule.rounds if self._goes_on else 0,
+            "shares": self._taken.shares(rule),
+            "rounds": rule.rounds if self._taken.rounds else 0,
             "merged_below": rule.merge,
             "measured": len(self.evidence.measurements),
             "outside_the_tree": len(learner.standin.outside),
             "cells": learner.model.cells,
             "most_cells": rule.cells,
             "beta": float(self.run.beta),
-            "bars": self._bars(rounds, swept),
+            "bars": self._taken.bars(self.beta, rounds, swept),
             "rows_error": max(rows - low, high - rows),
         }
-
-    def _shares(self) -> dict[str, float]:
-        """The parts of the price that the steps had, of those that were taken."""
-        rows = ROWS_SHARE if self.evidence.private_rows else Fraction(0)
-        if not len(self.candidates):
-            return {"first": float(1 - rows)}
-        first = self.rule.first
-        if self.measured_again:
-            first *= 1 - self.rule.guard
-            return {"first": float(first), "first again": float(1 - rows - first)}
-        return {"first": float(first), "select": float(self.rule.select), "guard": float(self.rule.guard)}
-
-    def _bars(self, rounds: Rounds, swept: Sweep) -> dict[str, Any]:
-        """Which noises the bars combine, and how β is shared."""
-        beta = self.beta.with_first_again if self.measured_again else vars(self.beta)
-        found: dict[str, Any] = {
-            "beta": {name: float(share) for name, share in beta.items() if share},
-            "one_way": "own measurement; and all tables in order, at precisions listed beforehand",
-            "levels_reached": list(rounds.one_way.reached),
-        }
-        if not self._goes_on:
-            own = "both own measurements, each alone" if self.measured_again else "own measurement"
-            first = "the first" if self.measured_again else "it"
-            rows = "" if self.evidence.private_rows else f"; and {first} with the public number of rows"
-            found["one_way"] = own + rows
-        if self._goes_on:
-            found["measured_in_rounds"] = "own measurement"
-        if swept.cliques:
-            found["swept"] = "the last sweep"
-        if rounds.firsts:
-            found["measured_and_swept"] = "first measurement and the planned sweep, residual by residual"
-            found["combined"] = len(rounds.firsts)
-        return found
