@@ -118,6 +118,8 @@ class PurchasePolicy:
         # What is left of β for classes and single questions, as a probability.
         self.left = beta * (1 - HISTOGRAMS - CELLS - (0.0 if calibrator.relation.rows_are_public else TOTAL))
         self._domain = calibrator.curator.domain
+        self.noises: tuple[str, ...] = ()
+        """The noises that purchases were made with so far, each once, as `Answer.noise` names them."""
 
     def read(self, plan: Mapping[str, Any]) -> Purchase:
         """The purchase that a plan in the journal describes."""
@@ -130,6 +132,12 @@ class PurchasePolicy:
         return other
 
     # ---- what was bought
+
+    def note_noise(self, purchase: Purchase) -> None:
+        """Remember which noise a purchase has: counts that are certain are bounded, and others have the usual."""
+        usual = "laplace" if self._calibrator.curator.ledger.budget.is_pure else "gaussian"
+        certain = isinstance(purchase, DirectPurchase) and purchase.is_certain
+        self.noises = tuple(dict.fromkeys((*self.noises, BOUNDED if certain else usual)))
 
     @singledispatchmethod
     def note(self, purchase: Purchase) -> None:
