@@ -91,7 +91,11 @@ class OwnCountsOffers:
         if share < LEAST_SHARE:
             raise InsufficientBudgetError(requested=inf, remaining=0.0, currency="beta")
         planned = 0.0 if are_even else self._share_of_sum(knowledge, marginal, share, expected)
-        return DirectPurchase.of(self.calibrator, knowledge, marginal, share, of_sum=planned)
+        whole = DirectPurchase.of(self.calibrator, knowledge, marginal, share, of_sum=planned)
+        part = None if self.terms.is_direct else whole.of_unknown(self.calibrator)
+        if part is None or not self.permission.is_no_dearer(part, whole.of_all(self.calibrator)):
+            return whole
+        return part
 
     def _share_of_sum(self, knowledge: Knowledge, marginal: Marginal, share: float, expected: int) -> float:
         """The part of a count's share of β that goes to the sum that it plans: none unless that is worth it.

@@ -60,3 +60,11 @@ class Permission:
         get these.
         """
         return self.terms.is_direct or (self.beta.has_main_class and not self.permits([], asked=asked))
+
+    def is_no_dearer(self, purchase: Purchase, other: Purchase) -> bool:
+        """Whether no row pays more for a purchase than for another one, as the ledger accounts for both.
+
+        The allowance takes a question's own counts to cost each cell no more than the question does by itself.
+        """
+        events = (self.calibrator.charged(each.event(self.calibrator)) for each in (purchase, other))
+        return self.allowance.is_no_dearer(*events)
