@@ -329,13 +329,17 @@ class Categories(Attribute):
         return self._equals(cell, operator)
 
 
+USUAL_WORDS = ("true", "false")
+"""What true and false are called where nothing else is declared."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Boolean(Attribute):
     """A yes-or-no attribute: the cells false and true.
 
     Text is read as `TRUE` and `FALSE` list it, in any case. Anything else counts as missing: it goes to the null
     cell where `null` is true, else to the cell false. `words` are the texts by which synthetic rows say true and
-    false; a `DomainError` is raised where they are not read as that.
+    false; a `DomainError` is raised where others than the usual ones are not read as that.
 
     >>> Boolean(name="smoker").labels, Boolean(name="smoker").code("Yes")
     (('false', 'true'), 1)
@@ -343,14 +347,16 @@ class Boolean(Attribute):
 
     outside: Outside = field(default=Outside.CLAMP, init=False)
     # Not in the representation, of which names in ledgers are made: it decides no cell.
-    words: tuple[str, str] = field(default=("true", "false"), repr=False)
+    words: tuple[str, str] = field(default=USUAL_WORDS, repr=False)
 
     TRUE: ClassVar = ("true", "t", "yes", "y", "1")
     FALSE: ClassVar = ("false", "f", "no", "n", "0")
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for word, told, known in zip(self.words, ("true", "false"), (self.TRUE, self.FALSE), strict=True):
+        if self.words == USUAL_WORDS:  # a table may take `false` for a missing value
+            return
+        for word, told, known in zip(self.words, USUAL_WORDS, (self.TRUE, self.FALSE), strict=True):
             if word.lower() not in known or word in self.intake.tokens:
                 raise DomainError(
                     f"{self.name}: {word!r} is not read as {told}",
