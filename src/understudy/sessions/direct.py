@@ -40,7 +40,7 @@ from understudy.sessions.knowledge import (
 from understudy.sessions.moment_bounds import moment_intervals
 from understudy.sessions.planned_sums import WEIGHT
 from understudy.sessions.purchase import PurchaseRequest, PurchaseResult
-from understudy.sessions.unknown_cells import single_cells, spread, unknown_part
+from understudy.sessions.unknown_cells import spread, unknown_part
 from understudy.sessions.weighted_sums import weighted_intervals
 
 BOUNDED = "bounded"
@@ -150,7 +150,7 @@ class DirectPurchase:
                 was released before, and written into the ledger with the plan. Their noise is independent of that,
                 so that the union bound over them holds. All other cells keep what is known of them; the band says
                 nothing of their noise.
-    Part        With `in_part` the paid cells alone are looked at (`unknown_cells`).
+    Part        With `in_part` the one paid cell alone is looked at (`unknown_cells`).
     Cost        `price`, in the ledger's currency, for a row that moves one count by one.
     """
 
@@ -190,7 +190,7 @@ class DirectPurchase:
         return cls(marginal, paid, share, price, of_sum)
 
     def of_unknown(self, calibrator: Calibrator) -> DirectPurchase | None:
-        """The same counts of the paid cells alone; None where all are, or it is no breakdown of a box."""
+        """The same with a look at the one cell that is paid for; None where it is not one of a breakdown."""
         part = unknown_part(self.marginal, self.paid)
         if part is None or self.is_certain:
             return None
@@ -268,7 +268,7 @@ class DirectPurchase:
 
 
 def measured_of(marginal: Marginal, paid: Cells, *, in_part: bool) -> Marginal:
-    """The marginal that a purchase looks at: that of its question, or `in_part` that of the paid cells."""
+    """The marginal that a purchase looks at: that of its question, or `in_part` the count of its one paid cell."""
     part = unknown_part(marginal, paid) if in_part else None
     return marginal if part is None else part
 
@@ -276,9 +276,9 @@ def measured_of(marginal: Marginal, paid: Cells, *, in_part: bool) -> Marginal:
 def whole_counts(
     knowledge: Knowledge, marginal: Marginal, paid: Cells, noisy: Values, *, in_part: bool
 ) -> Values:
-    """Noisy counts of all cells of a question; the middle of what is known where a part of it has none."""
+    """Noisy counts of all cells of a question; where one cell alone was looked at, the others are predicted."""
     known = intervals(knowledge, marginal) if in_part else None
-    return noisy if known is None else spread(known, paid, noisy)
+    return noisy if known is None else spread(knowledge, marginal, known, paid, noisy)
 
 
 def narrowed(
@@ -307,7 +307,7 @@ def learn(
 ) -> None:
     """Add the intervals of a question's cells to the knowledge, and keep its noisy counts for stand-ins.
 
-    `only` are the cells with noisy counts, where these are not all.
+    `only` is the cell with a noisy count, where one alone has one.
     """
     box = boxes_of(marginal)
     if isinstance(marginal.domain, RefinedDomain):
@@ -319,9 +319,11 @@ def learn(
         knowledge.learn_table(marginal.by, box, table)
     else:
         knowledge.learn(box, (float(table.low), float(table.high)))
-    whole = [ReleasedTable(marginal.by, box, noisy, variance)]
-    for release in whole if only is None else single_cells(marginal, box, only, noisy, variance):
-        knowledge.keep(release)
+    if only is None:
+        knowledge.keep(ReleasedTable(marginal.by, box, noisy, variance))
+    else:
+        [place] = np.argwhere(only)
+        knowledge.keep(ReleasedTable((), box.at(marginal.by, place), np.array(noisy[tuple(place)]), variance))
 
 
 # ---- the sum that is planned with counts
@@ -362,10 +364,10 @@ def of_sum_in(plan: Mapping[str, Any]) -> float:
 
 
 def plain_part(*, in_part: bool) -> dict[str, Any]:
-    """What a plan says of a purchase that looks at the paid cells alone: nothing where it looks at all."""
+    """What a plan says of a purchase that looks at one cell alone: nothing where it looks at all."""
     return {"part": True} if in_part else {}
 
 
 def is_in_part(plan: Mapping[str, Any]) -> bool:
-    """Whether the purchase of a plan looks at the paid cells alone; none did before version 0.2."""
+    """Whether the purchase of a plan looks at one cell alone; none did before version 0.2."""
     return bool(plan.get("part", False))

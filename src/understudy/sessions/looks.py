@@ -84,7 +84,7 @@ class LookPurchase:
     prices     of the first and of the second look
     second     whether this is the second one
     of_sum     the share of β, taken with the first look too, of the sum that is planned with both together
-    in_part    whether the paid cells alone are looked at (`unknown_cells`)
+    in_part    whether the one paid cell alone is looked at (`unknown_cells`)
     """
 
     kind: ClassVar[str] = "look"
@@ -209,8 +209,8 @@ class LookPurchase:
         variances = self._variances(calibrator)
         variance = 1 / (1 / variances[0] + 1 / variances[1]) if self.second else variances[0]
         if self.second:
-            alone = self.in_part and not looked_at.by
-            finish_sum(knowledge, looked_at, np.array(noisy[self.paid][0]) if alone else noisy, variance)
+            counts = np.array(noisy[self.paid][0]) if self.in_part else noisy
+            finish_sum(knowledge, looked_at, counts, variance)
         learn(knowledge, self.marginal, table, noisy, variance, only=self.paid if self.in_part else None)
         knowledge.first_looks.pop(asked, None)
         if bool((table.high - table.low > 2 * calibrator.width + TOUCHING).any()):

@@ -1,58 +1,48 @@
-"""The part of a breakdown that is not known yet: a breakdown is looked at there, and nowhere else.
+"""The one cell of a breakdown that is not known yet: it is looked at as a single count.
 
-Of many breakdowns all cells but a few follow from what is known. Noise on all cells is paid by every row that the
-breakdown is of; noise on the others alone is paid by the rows in these, and where one cell alone is unknown it is
-a single count, at half the price: a row that is replaced moves two cells of a breakdown, and one count once.
+Of some breakdowns all cells but one follow from what is known. Noise on all cells is paid by every row that the
+breakdown is of, and costs twice as much as on a count: a row that is replaced moves two cells of a breakdown, and
+one count once. The others are told by what is known of them, as they are where a breakdown costs nothing. Where
+several cells are unknown the whole breakdown is looked at: that costs rows in these as much as a look at these
+alone does, and tells the others more closely.
 
-Promise     A band for the paid cells holds as it does where the whole breakdown is looked at.
-Why         The counts of the part are those of the breakdown in these cells, and the price is that of noise within
-            the same band. Which cells they are follows from what was released before, and stands in the plan that
-            is written into the ledger before the draw.
-Cost        A part is looked at only where the ledger accounts no more for it at any cell (`permission`): so what
-            the allowance says of a question's own counts holds for parts.
+Promise     A band for the cell holds as it does where the whole breakdown is looked at.
+Why         The count is that of the breakdown in this cell, and the price is that of noise within the same band.
+            Which cell it is follows from what was released before, and stands in the plan that is written into the
+            ledger before the draw.
+Cost        The cell alone is looked at only where no row pays more for that than for the whole breakdown, by the
+            ledger's account (`permission`): what the allowance says of a question's own counts holds here, too.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from understudy.query.box import Box, Cells
-from understudy.query.linear import LinearQuery
+from understudy.query.box import Cells
 from understudy.query.marginal import Marginal
-from understudy.sessions.knowledge import IntervalTable, ReleasedTable, Values, boxes_of
+from understudy.sessions.knowledge import IntervalTable, Knowledge, Values, boxes_of
+from understudy.sessions.predicted_counts import predicted
 
 
 def unknown_part(marginal: Marginal, paid: Cells) -> Marginal | None:
-    """The smallest marginal that has the paid cells of a breakdown, and more of its cells only where it has to.
+    """The count of the one cell of a breakdown that is paid for.
 
-    A single count where one cell is paid for. None where it would be the breakdown itself, and where that is none
-    of the declared cells in a box.
+    None where more are, and where the question is no breakdown into declared cells of the rows in a box.
     """
-    if not marginal.by or boxes_of(marginal) is None or not paid.any():
+    box = boxes_of(marginal)
+    if not marginal.by or box is None or marginal.size < 2 or int(paid.sum()) != 1:
         return None
-    sides = dict[str, Cells]()
-    for axis, name in enumerate(marginal.by):
-        held = np.asarray(paid.any(axis=tuple(i for i in range(paid.ndim) if i != axis)), np.bool_)
-        if not held.all():
-            sides[name] = held
-    if not sides:
-        return None
-    by = () if int(paid.sum()) == 1 else marginal.by
-    return Marginal(marginal.domain, by, marginal.where & LinearQuery.conjunction(marginal.domain, sides))
+    [place] = np.argwhere(paid)
+    return Marginal.of(box.at(marginal.by, place).query)
 
 
-def spread(known: IntervalTable, paid: Cells, noisy: Values) -> Values:
-    """Noisy counts of a part as counts of the whole breakdown: the middle of what is known in all other cells."""
-    whole = (known.low + known.high) / 2
-    whole[paid] = noisy[paid] if noisy.ndim else noisy
+def spread(
+    knowledge: Knowledge, marginal: Marginal, known: IntervalTable, paid: Cells, noisy: Values
+) -> Values:
+    """The noisy count of a cell among the counts of the whole breakdown; all others as they are predicted, within
+    what is known of them.
+    """
+    expected = predicted(knowledge, marginal)
+    whole = (known.low + known.high) / 2 if expected is None else np.clip(expected, known.low, known.high)
+    whole[paid] = noisy
     return whole
-
-
-def single_cells(
-    marginal: Marginal, box: Box, paid: Cells, noisy: Values, variance: float
-) -> list[ReleasedTable]:
-    """The noisy counts of the paid cells of a breakdown of the rows in a box, each as a release of its own."""
-    return [
-        ReleasedTable((), box.at(marginal.by, place), np.array(noisy[tuple(place)]), variance)
-        for place in np.argwhere(paid)
-    ]
