@@ -328,7 +328,6 @@ class Buyer:
         with self._planning:
             self._changes += 1
             self.policy.note(purchase)
-            self.policy.note_noise(purchase)
 
     def _publish(self, draft: Knowledge) -> None:
         noise = noise_together(self.policy.noises)
