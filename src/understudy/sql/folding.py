@@ -125,8 +125,17 @@ class Folding:
         if len(bounds) > 1:
             return None
         noisy = [cells * (noise.variance > 0) for cells, noise in zip(each, known, strict=True)]
-        folded = (self.grouping.fold(tally, parts, cells) for cells in (released, variances, steps, noisy))
-        return TallyNoise(*folded, beta=sum(left), bound=next(iter(bounds), None))
+        rounded = [cells * noise.rounding for cells, noise in zip(each, known, strict=True)]
+        of_cells = (released, variances, steps, noisy, rounded)
+        *folded, rounding = (self.grouping.fold(tally, parts, cells) for cells in of_cells)
+        plain = {noise.plain for noise in known if noise.variance}
+        return TallyNoise(
+            *folded,
+            beta=sum(left),
+            bound=next(iter(bounds), None),
+            plain=plain.pop() if len(plain) == 1 else None,
+            rounding=rounding,
+        )
 
     @cached_property
     def _ratios_alone(self) -> dict[int, int]:
