@@ -200,8 +200,9 @@ class Project:
         is refused before anything is charged.
 
         Raises a `QueryError` where the question is not understood or has too many cells, a `ParameterError` where
-        the price makes no sense, a `RefusedError` where no price keeps the `error`, an `UnreadableError` where the custodian's reading found an attribute of it to be
-        unreadable, and an `InsufficientBudgetError` where the ledger cannot pay: nothing is charged then.
+        the price makes no sense, a `RefusedError` where no price keeps the `error`, an `UnreadableError` where the
+        custodian's reading found an attribute of it to be unreadable, and an `InsufficientBudgetError` where the
+        ledger cannot pay: nothing is charged then.
         """
         return self.prepare(question, **price).run(request=request, analyst=analyst)
 

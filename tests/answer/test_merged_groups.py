@@ -189,6 +189,18 @@ def test_a_higher_price_never_buys_wider_groups():
     assert told == sorted(told, reverse=True)
 
 
+def test_where_groups_are_cells_and_noise_is_coarse_all_bounds_are_those_of_cells():
+    """A probability is spent once: on the errors of cells, for averages and counts, and not on laws besides."""
+    each = HALVES.replace(" FROM", ", avg(CASE WHEN sex = 'F' THEN 1 ELSE 0 END) AS f FROM")
+    p = project(budget=MUCH)
+    coarse, fine = p.prepare(each, rho=1), p.prepare(each, rho=0.01)
+    assert coarse.quote.error == 2 * max(coarse._measurement.errors)
+    assert fine.quote.error < 2 * max(fine._measurement.errors)
+    assert widest(coarse.run(), place=2) < 0.02
+    merged = p.prepare(SHARES.replace("day", "joined").replace("month", "year"), rho=1)
+    assert merged.quote.error <= 4 * max(merged._measurement.errors)
+
+
 @pytest.mark.parametrize("error", [500, 800, 2000, 5000])
 def test_the_noise_is_the_one_that_is_cheapest_for_the_groups_and_not_for_their_cells(error):
     p = daily("{epsilon: 9, delta: 1e-6, key_delta: 1e-7, filter: renyi}")

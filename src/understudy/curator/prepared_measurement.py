@@ -16,7 +16,7 @@ from understudy.mechanism.laplace import LaplaceMechanism
 from understudy.mechanism.quantile import QuantileMechanism
 from understudy.mechanism.quantile_hierarchy import QuantileHierarchy
 from understudy.mechanism.rounded_normal import RoundedNormalMechanism
-from understudy.noise.sums import NoiseLaw, weighted_bound
+from understudy.noise.sums import NEARLY_NORMAL, NoiseLaw, weighted_bound
 from understudy.privacy.event import Event, Together
 from understudy.query.cell_noise import CellNoise
 from understudy.query.marginal import Marginal
@@ -104,7 +104,8 @@ def _cell_noise(
     plain = LatticeSums(law, resolution)
     bound = plain if law.kind == "laplace" else None
     spread, off = float(variance) / resolution**2, (step + rounding) / resolution
-    return CellNoise(spread, off, beta, bound, plain, rounding / resolution)
+    coarse = law.kind == "gaussian" and variance < NEARLY_NORMAL
+    return CellNoise(spread, off, beta, bound, plain, rounding / resolution, coarse)
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,9 @@ class CellNoise:
     the probability with which some number of the answer is outside its bounds.
 
     `plain` says how far sums of the noises as they are drawn, on their lattice, reach: no step is lost between
-    them and continuous noise. `rounding` is the part of `step` that the values themselves were rounded by.
+    them and continuous noise. `rounding` is the part of `step` that the values themselves were rounded by. The
+    noise is `coarse` where a step is much beside its deviation: ratios of single cells are then closer by their
+    errors.
     """
 
     variance: float
@@ -34,6 +36,7 @@ class CellNoise:
     bound: WeightedBound | None = None
     plain: WeightedBound | None = None
     rounding: float = 0.0
+    coarse: bool = False
 
     def on(self, released: Floats) -> TallyNoise:
         """That on a tally of one cell for each group, of which only one ratio is made."""
