@@ -197,8 +197,6 @@ def test_where_groups_are_cells_and_noise_is_coarse_all_bounds_are_those_of_cell
     assert coarse.quote.error == 2 * max(coarse._measurement.errors)
     assert fine.quote.error < 2 * max(fine._measurement.errors)
     assert widest(coarse.run(), place=2) < 0.02
-    merged = p.prepare(SHARES.replace("day", "joined").replace("month", "year"), rho=1)
-    assert merged.quote.error <= 4 * max(merged._measurement.errors)
 
 
 @pytest.mark.parametrize("error", [500, 800, 2000, 5000])
