@@ -176,7 +176,7 @@ class QuestionPricing:
         """The measurement with the noise that is best for the question at its price."""
         found: list[PreparedMeasurement] = []
         refusal: ParameterError | None = None
-        for noise in self._noises(asked):
+        for noise in self.noises(asked):
             try:
                 found.append(self._measured(marginals, asked, noise, rounded=rounded))
             except ParameterError as error:  # noise that cannot be drawn: the other one may be
@@ -205,20 +205,27 @@ class QuestionPricing:
         the budget has no price for it or too little of δ left, where the question needs more than counts of
         people, and where its noise or an epsilon was asked for by name.
         """
-        ledger = self.ledger
-        if asked.noise != "auto" or asked.epsilon is not None or not pays_for_bounded(ledger.budget):
+        if not self.may_be_certain(asked):
             return None
         try:
             found = self._measured(marginals, asked, "bounded", rounded=rounded)
         except (ParameterError, RefusedError):
             return None
-        if not has_delta_for(ledger, found.event, times=SPARE):
-            return None
+        return found if self.is_certain_better(found, usual, asked) else None
+
+    def may_be_certain(self, asked: QuestionPrice) -> bool:
+        """Whether a question that does not name its noise may get bounded noise at such a price."""
+        return asked.noise == "auto" and asked.epsilon is None and pays_for_bounded(self.ledger.budget)
+
+    def is_certain_better(
+        self, found: PreparedMeasurement, usual: PreparedMeasurement, asked: QuestionPrice
+    ) -> bool:
+        """Whether bounded noise is better than other noise for the same question, as `certain` says."""
+        if not has_delta_for(self.ledger, found.event, times=SPARE):
+            return False
         if asked.error is None:
-            is_better = max(found.errors, default=0.0) < max(usual.errors, default=0.0)
-        else:
-            is_better = self._part_of_budget(found) < self._part_of_budget(usual)
-        return found if is_better else None
+            return max(found.errors, default=0.0) < max(usual.errors, default=0.0)
+        return self._part_of_budget(found) < self._part_of_budget(usual)
 
     def _part_of_budget(self, measured: PreparedMeasurement) -> Fraction:
         """The larger of the parts that a measurement takes of the budget's ρ and of its δ for events."""
@@ -245,7 +252,7 @@ class QuestionPricing:
         pure = asked.epsilon is not None or self.ledger.budget.is_pure
         former: Noise = "laplace" if pure else "gaussian"
         terms = replace(asked, noise=former) if asked.noise == "auto" else asked
-        noises = [(asked, noise) for noise in self._noises(asked)]
+        noises = [(asked, noise) for noise in self.noises(asked)]
         sure = [(asked, "bounded")] if asked.noise == "auto" and asked.epsilon is None else []
         ways: list[tuple[QuestionPrice, str, _Stacking]] = [
             *((*one, disjoint_stacks) for one in (*noises, *sure)),
@@ -261,7 +268,7 @@ class QuestionPricing:
                 return before
         return prepared
 
-    def _noises(self, asked: QuestionPrice) -> tuple[str, ...]:
+    def noises(self, asked: QuestionPrice) -> tuple[Noise, ...]:
         """The noises to compare, the usual one first."""
         if asked.noise != "auto":
             return (asked.noise,)

@@ -71,7 +71,7 @@ class Count:
         joint = JointNoise.of([rows.noise])
         if joint is None:
             return _numbers(rows.value, rows.low, rows.high, kind="integer")
-        released, off = joint.released([1.0]), joint.reach([1.0], joint.beta)
+        released, off = joint.released([1.0]), joint.reach_of_sum(joint.beta)
         low, high = (
             np.clip(end, 0.0, rows.most) for end in (np.ceil(released - off), np.floor(released + off))
         )
@@ -83,7 +83,7 @@ class Count:
         joint = JointNoise.of([rows.noise])
         if joint is None:
             return (rows.high - rows.low) / 2
-        return np.floor(joint.reach([1.0], joint.beta))  # what is told and what is true are both whole
+        return np.floor(joint.reach_of_sum(joint.beta))  # what is told and what is true are both whole
 
 
 @dataclass(frozen=True)

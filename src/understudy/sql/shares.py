@@ -68,7 +68,10 @@ def _ends(
 ) -> tuple[Floats, Floats]:
     """The least and the most of a combination of the sums: by the noise's law with a part of β, or by a box."""
     if joint is not None:
-        value, off = joint.released(form), joint.reach([abs(c) for c in form], joint.beta * part)
+        beta = joint.beta * part
+        plain = tuple(form) == ROWS
+        off = joint.reach_of_sum(beta) if plain else joint.reach([abs(c) for c in form], beta)
+        value = joint.released(form)
         return value - off, value + off
     low = sum(c * (one.low if c > 0 else one.high) for c, one in zip(form, sums, strict=True))
     high = sum(c * (one.high if c > 0 else one.low) for c, one in zip(form, sums, strict=True))
