@@ -19,6 +19,7 @@ from same_answers import check_same
 from served import WITH_POSTGRES, config, serving, tokens
 from understudy.client.decode import answer_from_plain, is_of_sql, sql_answer_from_plain
 from understudy.declaration.file import read
+from understudy.domain import instants
 from understudy.domain.plain import domain_from_plain
 from understudy.releases.release import Release, release
 from understudy.server.described import table_as_plain
@@ -195,6 +196,38 @@ def test_a_draft_declares_moments_where_values_have_a_time_of_day(tmp_path: Path
             inside = opened.curator._truth.count(opened.domain.clique([name]))[: domain[name].proper_size]
             assert inside.sum() == 300 - (name == "typed")
             assert (inside[:-1] > 0).all()
+
+
+@pytest.mark.parametrize(
+    ("times", "low", "high"),
+    [
+        (["2023-01-01 05:00:00", "9999-12-31 00:00:00"], "2023-01-01", instants.LAST),
+        (["2023-01-01 05:00:00", "9999-12-31 23:59:59"], "2023-01-01", instants.LAST),
+        (["2023-01-01 05:00:00", "9999-02-03 04:05:06"], "2023-01-01", instants.LAST),
+        (["2023-01-01 05:00:00", "9998-12-31 23:59:59"], "2023-01-01", "9999-01-01"),
+        (["9999-12-31 00:01:00", "9999-12-31 23:59:59"], "9999-12-30", instants.LAST),
+        (["9999-12-28 07:00:00", "9999-12-29 08:00:00"], "9999-12-28", "9999-12-30"),
+        (["0001-01-01 05:00:00", "2023-01-01 05:00:00"], "0001-01-02", "2024-01-01"),
+        (["0001-01-01 05:00:00", "0001-01-01 06:00:00"], "0001-01-02", "0001-01-03"),
+    ],
+)
+def test_a_draft_at_an_end_of_the_calendar_is_a_declaration(tmp_path: Path, times, low, high):
+    """`9999-12-31` stands for "no end" in many tables; edges lie a day within the calendar."""
+    pd.DataFrame({"until": times * 50}).to_csv(tmp_path / "t.csv", index=False)
+    write(tmp_path / "t.csv", tmp_path / "understudy.yml")
+    until = read(tmp_path / "understudy.yml").domain["until"]
+    assert until.kind == "timestamp"
+    assert [until.starts[0], until.upper] == [dt.datetime.fromisoformat(str(end)) for end in (low, high)]
+    with us.open(tmp_path / "understudy.yml") as opened:  # values beyond the edges lie in the outermost bins
+        counted = opened.curator._truth.count(opened.domain.clique(["until"]))
+        assert counted[: until.proper_size].sum() == 100
+
+
+def test_a_draft_of_days_from_the_first_year_on_is_a_declaration(tmp_path: Path):
+    pd.DataFrame({"day": ["0001-01-01", "2023-01-01"] * 50}).to_csv(tmp_path / "t.csv", index=False)
+    write(tmp_path / "t.csv", tmp_path / "understudy.yml")
+    day = read(tmp_path / "understudy.yml").domain["day"]
+    assert (day.kind, day.starts[0]) == ("date", dt.date(1, 1, 1))
 
 
 def test_a_frame_whose_cells_are_inferred_has_moments():

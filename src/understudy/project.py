@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from functools import cached_property, partial
-from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack, overload
 
 from understudy.answer.answer import Answer
-from understudy.answer.around_question import AroundQuestion
 from understudy.answer.forecast import ColumnForecast
 from understudy.answer.limits import MAX_CELLS, check_cells
 from understudy.answer.reader import Asked, QuestionReader, ReadQuestion
@@ -21,11 +18,11 @@ from understudy.answer.statement_question import StatementQuestion
 from understudy.curator.batch import MeasurementOrder
 from understudy.curator.calibration import check_counts
 from understudy.curator.curator import Curator
-from understudy.curator.prepared_measurement import PreparedMeasurement
+from understudy.curator.group_price import GroupPricing
 from understudy.curator.prepared_question import PreparedQuestion, QuestionPurchase
 from understudy.curator.pricing import QuestionPricing
 from understudy.curator.question_price import QuestionPrice
-from understudy.curator.quote import Quote, error_of
+from understudy.curator.quote import Quote
 from understudy.declaration.declaration import Declaration
 from understudy.declaration.file import copy_place, located, read, record_place
 from understudy.declaration.outline import MARK
@@ -41,7 +38,7 @@ from understudy.query.column import Column
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.query.text_size import USUAL, TextSize
-from understudy.rational import Number, exact
+from understudy.rational import Number
 from understudy.table.coded_copy import CodedCopy
 from understudy.table.read_record import ReadRecord, read_record
 from understudy.table.source import Source, in_memory, open_source
@@ -60,9 +57,6 @@ if TYPE_CHECKING:
     """A frame of pandas or polars, an Arrow table, or another that narwhals can read."""
 
 Given = TypeVar("Given")
-
-MERGES = 8
-"""How often the error of cells is made smaller until the groups that are made of them keep the error asked for."""
 
 
 class PriceTerms(TypedDict, total=False):
@@ -206,8 +200,9 @@ class Project:
         is refused before anything is charged.
 
         Raises a `QueryError` where the question is not understood or has too many cells, a `ParameterError` where
-        the price makes no sense, an `UnreadableError` where the custodian's reading found an attribute of it to be
-        unreadable, and an `InsufficientBudgetError` where the ledger cannot pay: nothing is charged then.
+        the price makes no sense, a `RefusedError` where no price keeps the `error`, an `UnreadableError` where the
+        custodian's reading found an attribute of it to be unreadable, and an `InsufficientBudgetError` where the
+        ledger cannot pay: nothing is charged then.
         """
         return self.prepare(question, **price).run(request=request, analyst=analyst)
 
@@ -291,38 +286,9 @@ class Project:
         asked = QuestionPrice(**terms)
         rounded = isinstance(question, StatementQuestion)
         former = partial(self._as_it_was, question, price) if rounded else _nothing
-        kept, measured = self._kept(question, asked, rounded=rounded)
+        each, measured = GroupPricing(self._pricing, question, rounded).prepare(asked)
         quote = Quote.of(question, measured, asked, self.ledger.budget)
-        each = tuple(dict.fromkeys((kept, asked)))
         return PreparedQuestion(question, quote, self.curator, measured, asked, each, self._pricing, former)
-
-    def _kept(
-        self, question: ReadQuestion[Any], asked: QuestionPrice, *, rounded: bool
-    ) -> tuple[QuestionPrice, PreparedMeasurement]:
-        """The measurement of a question, and the price of which its cells make that of its groups.
-
-        Where an error is asked for and groups are made of several cells, these keep a smaller one.
-        """
-        kept, measured = asked, self._measured(question, asked, rounded=rounded)
-        if asked.error is None:
-            return kept, measured
-        for _ in range(MERGES):
-            told = error_of(question, measured) / float(exact(asked.error))
-            if told <= 1:
-                break
-            smaller = exact(kept.error or asked.error) * Fraction(1000, ceil(1000 * told) + 1)
-            kept = replace(kept, error=smaller)
-            measured = self._measured(question, kept, rounded=rounded)
-        return kept, measured
-
-    def _measured(
-        self, question: ReadQuestion[Any], asked: QuestionPrice, *, rounded: bool
-    ) -> PreparedMeasurement:
-        """The marginals of a question with the noise that is best at a price, or for an error of every cell."""
-        measured = self._pricing.prepare(question.marginals, asked, rounded=rounded)
-        if isinstance(question, AroundQuestion):  # an answer without bounds gains nothing by certain ones
-            return measured
-        return self._pricing.certain(question.marginals, asked, measured, rounded=rounded) or measured
 
     def _as_it_was(self, question: ReadQuestion[Any], price: PriceTerms) -> PreparedQuestion[Any] | None:
         """A SELECT with averages as a sum and a number of rows, as earlier versions measured them; None without.

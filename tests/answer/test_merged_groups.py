@@ -11,7 +11,9 @@ import pytest
 import understudy as us
 from program import call
 from statistical import assert_covers
+from understudy.curator import group_price
 from understudy.declaration.file import parse
+from understudy.errors import RefusedError
 from understudy.ledger.memory import MemoryLedger
 from understudy.noise.samplers import SeededNoise
 
@@ -105,7 +107,7 @@ def test_a_request_that_was_charged_for_the_error_of_cells_is_found_again():
     p = project("replace", ZCDP, ledger=books)
     question = p._reader.select(YEARS)
     before = p.prepare(YEARS, error=60)._terms[-1]
-    cells = p._measured(question, before, rounded=True)
+    cells = p._pricing.prepare(question.marginals, before, rounded=True)
     assert max(cells.errors) == 60
     p.curator.perform(cells, request="r", words=YEARS)
     spent = books.spent
@@ -127,3 +129,96 @@ def test_the_command_tells_the_error_of_the_groups(tmp_path):
             assert max(errors) <= 60
         else:
             assert errors[1] == 2 * errors[0]
+
+
+# ---- Months over days: groups of up to 31 cells
+
+DAYS = pd.date_range("2020-01-01", "2024-01-01")
+DAILY = f"""\
+understudy: 1
+name: t
+source: t.csv
+neighbours: replace
+budget: {{budget}}
+attributes:
+  day: {{{{type: date, edges: [{", ".join(str(day.date()) for day in DAYS)}]}}}}
+  sex: {{{{type: category, values: [F, M]}}}}
+"""
+MONTHS = "SELECT date_trunc('month', day) AS m, count(*) AS n FROM t GROUP BY 1"
+SHARES = MONTHS.replace(" FROM", ", avg(CASE WHEN sex = 'F' THEN 1 ELSE 0 END) AS f FROM")
+
+
+def daily(budget: str) -> us.Project:
+    draw = np.random.default_rng(2)
+    days = DAYS[draw.integers(0, len(DAYS) - 1, 2000)]
+    rows = pd.DataFrame({"day": days, "sex": draw.choice(["F", "M"], 2000)})
+    return us.Project.frame(rows, parse(DAILY.format(budget=budget)), noise=SeededNoise(3))
+
+
+MUCH = "{epsilon: 30, delta: 1e-6}"
+
+
+@pytest.mark.parametrize(
+    ("question", "budget", "error", "most"),
+    [
+        (MONTHS, PURE, 60, 0.9),
+        (MONTHS, "{epsilon: 30}", 40, 1.4),
+        (MONTHS, "{epsilon: 30}", 5, 8),
+        (MONTHS, MUCH, 60, 0.1),
+        (MONTHS, MUCH, 20, 0.9),
+        (MONTHS, MUCH, 5, 10),
+        (SHARES, MUCH, 20, 2.1),
+    ],
+)
+def test_an_error_below_one_person_for_each_cell_of_a_group_is_kept_at_a_fair_price(
+    question, budget, error, most
+):
+    p = daily(budget)
+    asked = p.prepare(question, error=error)
+    assert max(asked._measurement.errors) < asked.quote.error  # cells were measured, and are added up
+    assert 0.8 * error <= asked.quote.error <= error
+    assert asked.quote.cost.amount < most
+    assert widest(asked.run()) <= error
+
+
+def test_a_higher_price_never_buys_wider_groups():
+    pure, much = daily("{epsilon: 60}"), daily(MUCH)
+    told = [pure.quote(MONTHS, epsilon=epsilon).error for epsilon in (0.5, 1, 2, 3, 5, 8, 15, 30)]
+    assert told == sorted(told, reverse=True)
+    told = [much.quote(MONTHS, rho=rho).error for rho in (0.05, 0.1, 0.2, 0.25, 0.3, 0.5, 1, 2, 5)]
+    assert told == sorted(told, reverse=True)
+
+
+def test_where_groups_are_cells_and_noise_is_coarse_all_bounds_are_those_of_cells():
+    """A probability is spent once: on the errors of cells, for averages and counts, and not on laws besides."""
+    each = HALVES.replace(" FROM", ", avg(CASE WHEN sex = 'F' THEN 1 ELSE 0 END) AS f FROM")
+    p = project(budget=MUCH)
+    coarse, fine = p.prepare(each, rho=1), p.prepare(each, rho=0.01)
+    assert coarse.quote.error == 2 * max(coarse._measurement.errors)
+    assert fine.quote.error < 2 * max(fine._measurement.errors)
+    assert widest(coarse.run(), place=2) < 0.02
+
+
+@pytest.mark.parametrize("error", [500, 800, 2000, 5000])
+def test_the_noise_is_the_one_that_is_cheapest_for_the_groups_and_not_for_their_cells(error):
+    p = daily("{epsilon: 9, delta: 1e-6, key_delta: 1e-7, filter: renyi}")
+    cells = p.quote("SELECT day, count(*) FROM t GROUP BY 1", error=error)
+    asked = p.prepare(MONTHS, error=error)
+    named = [p.quote(MONTHS, error=error, noise=noise) for noise in ("gaussian", "laplace")]
+    assert asked.quote.cost.units <= min(quote.cost.units for quote in named)
+    assert 0.95 * error <= asked.quote.error <= error
+    assert error < 800 or cells.noise == "bounded"  # which is cheaper for cells
+    asked.run(request="r")
+    spent = p.ledger.spent
+    asked.run(request="r")
+    p.ask(MONTHS, error=error, request="r")
+    assert p.ledger.spent == spent
+
+
+def test_an_error_for_which_no_price_is_found_is_refused_before_anything_is_charged(monkeypatch):
+    monkeypatch.setattr(group_price, "SHRINKINGS", 1)
+    p = daily(PURE)
+    with pytest.raises(RefusedError, match=r"no price was found .* within 60 people") as refused:
+        p.ask(MONTHS, error=60)
+    assert "wider `error`" in (refused.value.remedy or "")
+    assert p.ledger.spent.units == 0

@@ -70,14 +70,16 @@ def test_a_quantile_that_is_drawn_by_ranks_is_named_where_it_stands_alone():
     assert noise_together(["bounded", "gaussian"]) == "mixed"
 
 
+@pytest.mark.parametrize("budget", [PURE, ZCDP, RENYI])
 @pytest.mark.parametrize("question", ["count", "SELECT count(*) FROM t"])
-def test_what_is_public_has_no_noise(question):
-    answer = project(PURE).ask(question)
-    assert (answer.source, answer.noise) == ("public", None)
+def test_what_is_public_has_no_noise_in_its_quote_and_its_answer(question, budget):
+    p = project(budget)
+    answer = p.ask(question)
+    assert (answer.source, answer.noise, p.quote(question).noise) == ("public", None, None)
     assert answer.as_dict()["noise"] is None
 
 
-@pytest.mark.parametrize(("budget", "noise"), [(PURE, "laplace"), (ZCDP, "gaussian"), (RENYI, "mixed")])
+@pytest.mark.parametrize(("budget", "noise"), [(PURE, "laplace"), (ZCDP, "gaussian"), (RENYI, "gaussian")])
 def test_answers_of_a_session_name_the_noise_that_they_rest_on(budget, noise):
     session = us.session(project(budget), alpha=0.4)
     for question in ("count by sex", "count by sex", "count sex = F", QUESTIONS[4]):
@@ -90,3 +92,32 @@ def test_answers_of_a_session_name_the_noise_that_they_rest_on(budget, noise):
 def test_a_session_that_is_told_which_noise_to_buy_names_it():
     session = us.session(project(RENYI), alpha=0.4, noise="gaussian")
     assert session.ask("count by sex").noise == "gaussian"
+
+
+@pytest.mark.parametrize("noise", ["auto", "bounded"])
+def test_a_session_names_bounded_noise_as_long_as_it_has_bought_no_other(noise):
+    """In so large a table it costs less than Gaussian noise, so that it is bought also where it is not named."""
+    frame = pd.concat([FRAME] * 30)
+    budget = RENYI.replace("epsilon: 1", "epsilon: 2")
+    opened = us.Project.frame(frame, parse(TEXT.format(budget=budget)), noise=SeededNoise(2))
+    session = us.session(opened, alpha=0.02, noise=noise)
+    assert session.ask("count sex = F").noise == "bounded"
+    assert session.ask("SELECT count(*) FROM t WHERE age < 18").noise == "bounded"
+    averages = session.ask("SELECT sex, avg(age) FROM t GROUP BY sex")
+    assert averages.source != "uncertified"
+    assert averages.noise == "mixed"  # sums of weights, which bounded noise is not made for
+    assert session.ask("share sex = F").noise == "bounded"  # told as before: it rests on no later purchase
+
+
+def test_a_session_that_goes_on_names_the_same_noise():
+    opened = project(RENYI)
+    first = us.session(opened, alpha=0.4, noise="bounded", name="s")
+    told = first.ask("count sex = F")
+    again = us.session(opened, alpha=0.4, noise="bounded", name="s").ask("count sex = F")
+    assert (told.noise, again.noise, again.value) == ("bounded", "bounded", told.value)
+
+
+def test_a_session_that_has_bought_nothing_rests_on_no_noise():
+    session = us.session(project(RENYI), alpha=1)
+    answer = session.ask("count sex = F")
+    assert (answer.cost.units, answer.noise) == (0, None)

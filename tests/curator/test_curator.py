@@ -359,6 +359,16 @@ def test_guesses_cannot_turn_a_comparison_into_an_error():
             handle.ask(YOUNG.where, guess=guess)
 
 
+def test_a_choice_among_weights_other_than_0_and_1_is_refused_as_a_question():
+    """Also where no weight is 1, so that nobody moves a whole count."""
+    c = curator()
+    halves = LinearQuery.conjunction(DOMAIN, {"age": (np.arange(10) < 3) / 2})
+    for query in (halves, HALF.where):
+        with pytest.raises(QueryError, match="weights must be 0 or 1"):
+            c.choose([Candidate(query, Fraction(0))], epsilon=0.1)
+    assert c.ledger.spent.units == 0
+
+
 def test_queries_of_another_domain_are_refused_everywhere():
     """A query over more cells would be added up once for each of them."""
     other = Domain((Bins.integers("age", 0, 999), DOMAIN["sex"]))

@@ -30,6 +30,9 @@ from understudy.privacy.price import Price
 from understudy.query.linear import Factor, LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.sql import compile_sql
+from understudy.sql.aggregate import Bounds, Folded
+from understudy.sql.estimate import estimate
+from understudy.sql.grid import Numbers
 
 TEXT = """\
 understudy: 1
@@ -297,3 +300,83 @@ def test_a_request_of_an_average_in_two_halves_is_found_again_and_not_paid_twice
     with pytest.raises(RequestConflictError):
         p.ask(BY_SEX, rho=Fraction(1, 500), request="r")
     assert books.spent == spent
+
+
+APART = (
+    "SELECT avg(age) FILTER (WHERE sex = 'F'), avg(age) FILTER (WHERE sex = 'M') FROM t",
+    "SELECT CASE WHEN kids < 2 THEN 'few' ELSE 'many' END AS k, avg(age) FROM t GROUP BY 1",
+    "SELECT sum(age) FILTER (WHERE sex = 'F'), sum(age) FILTER (WHERE sex = 'M') FROM t",
+)
+"""Statements over rows that exclude each other, with weights other than 0 and 1."""
+
+
+@pytest.mark.parametrize("text", APART)
+@pytest.mark.parametrize(("budget", "price"), [(PURE, {"epsilon": 0.05}), (ZCDP, {"rho": Fraction(1, 1000)})])
+def test_a_request_whose_counts_alone_shared_a_price_is_found_again_and_not_paid_twice(text, budget, price):
+    """As it was charged while weighted sums of different rows had a price each, and counts of them had one."""
+    books = MemoryLedger(declared(budget=budget).budget)
+    p = project(budget=budget, ledger=books)
+    marginals = p._reader_with("sums").select(text).marginals
+    counts = tuple(i for i, marginal in enumerate(marginals) if marginal.where.is_counting)
+    stacks = sorted([counts, *((i,) for i in range(len(marginals)) if i not in counts)])
+    assert len(counts) == 2
+    assert len(stacks) == 3
+    (currency, amount), slack = next(iter(price.items())), Fraction(4, 10**15)  # left for rounding up
+    each = Price.of(**{currency: Fraction(str(amount)) / 3})
+    each = Price(each.currency, Fraction(int(each.amount * 10**15), 10**15) - slack)
+    share = Fraction(1, 20) / len(marginals)
+    before = p.curator.perform(
+        p.curator.calibration.prepare(marginals, each, beta=share, stacks=stacks), request="r"
+    )
+    spent = books.spent
+    again = p.ask(text, **price, request="r")
+    assert books.spent == spent == again.cost
+    of_counts = next(one for one in before if one.query.where.is_counting)
+    total = sum(float(one.noisy.sum()) for one in before if not one.query.where.is_counting)
+    if text.startswith("SELECT sum"):
+        told = sum(cell.value for cell in again.cells[0])
+        rows = sum(float(one.noisy) for one in before if one.query.where.is_counting)
+        middles = p.domain["age"].representatives
+        assert told == pytest.approx(middles[0] * rows + (middles[-1] - middles[0]) * total)
+    assert of_counts.noise == again.noise
+    with pytest.raises(RequestConflictError):
+        p.ask(text.replace("age", "kids"), **price, request="r")
+
+
+# ---- sums beside an average
+
+
+SMALL = pd.DataFrame({"kids": [0] * 55 + [1] * 5, "sex": ["M"] * 57 + ["F"] * 3, "age": [70] * 60})
+EXACTLY = "CASE WHEN kids < 1 THEN 0 WHEN kids < 3 THEN 2 ELSE 10 END"
+
+
+@pytest.mark.parametrize("neighbours", ["replace", "add-remove"])
+@pytest.mark.parametrize("budget", [PURE, ZCDP])
+def test_a_sum_beside_an_average_is_told_between_possible_sums(neighbours, budget):
+    """Of three people at a low price: noise is much larger than the sum, and may be larger than any sum."""
+    p = us.Project.frame(SMALL, declared(neighbours, budget), noise=SeededNoise(2))
+    most = 60 if neighbours == "replace" else 4000
+    for aggregate, least, largest in ((EXACTLY, 0, 10), (f"0 - {EXACTLY}", -10, 0), ("age", 0, 80)):
+        prepared = p.prepare(
+            f"SELECT sex, avg({aggregate}), sum({aggregate}) FROM t GROUP BY sex", epsilon=0.01
+        )
+        for _ in range(12):
+            for _, _, told in prepared.run().cells:
+                assert least * most <= told.low <= told.value <= told.high <= largest * most
+                assert told.discretisation >= 0
+
+
+def test_a_sum_that_contradicts_its_rows_is_one_possible_point():
+    """Released: so far below 0 of one share that the sum is at most 0, and rows of at least 10 each."""
+    rows = Folded(np.array([30.0]), np.array([20.0]), np.array([40.0]))
+    bounds = Bounds(below=1.0, above=1.0, least=10.0, most=30.0)
+    low, high = bounds.around_sum(lambda tally: rows, rows, np.array([0.0]), np.array([0.0]))
+    assert low == high == [120.0]  # half-way between 20 rows of 10 at least, and 40 rows of 1 more than 0
+    low, high = bounds.around_sum(lambda tally: rows, rows, np.array([500.0]), np.array([600.0]))
+    assert (low, high) == ([460.0], [640.0])
+
+
+def test_the_part_of_bins_is_never_negative():
+    at = [np.array([end]) for end in (-411.0, 0.0, -411.0)]
+    crossed = Numbers(("g",), *at, null=np.zeros(1, bool), unknown=np.zeros(1, bool))
+    assert estimate(crossed, crossed, 0).discretisation == 0

@@ -71,6 +71,16 @@ def test_the_law_of_large_noises_is_that_of_their_scale():
     assert normal == pytest.approx(1.959964, rel=1e-5)
 
 
+@pytest.mark.parametrize(
+    "law", [NoiseLaw("laplace", Fraction(6)), NoiseLaw("gaussian", Fraction(1, 3))], ids=str
+)
+@pytest.mark.parametrize("cells", [3000, 10**6])
+def test_a_sum_of_very_many_noises_is_bounded_at_once_and_nearly_as_a_normal_number_is(law, cells):
+    bound = weighted_bound(law, ((cells, 1.0),), 1e-4)
+    normal = 3.719 * law.deviation * cells**0.5
+    assert normal * 0.95 < bound < 1.25 * normal
+
+
 def test_nothing_that_is_weighed_has_no_noise():
     assert sum_bound(LAWS[0], (0, 3), Fraction(1), 0.05) == 0.0
 

@@ -112,8 +112,8 @@ def test_an_allowance_that_forgets_that_answers_get_dearer_is_noticed():
     for question in everything(np.random.default_rng(1)):
         session.ask_marginal(question)
     allowed, policy = session._buyer.policy._allowance, session._buyer.policy
-    assert allowed.permits([], least_share=policy.left / 911, asked=90)
-    assert not allowed.permits([], least_share=policy.left * 1e-12 / 911, asked=90)
+    assert allowed.permits([], least_share=policy.beta.left / 911, asked=90)
+    assert not allowed.permits([], least_share=policy.beta.left * 1e-12 / 911, asked=90)
 
 
 def test_the_allowance_grows_by_answers_that_cost_nothing(monkeypatch):

@@ -4,7 +4,9 @@ than those from a box around each sum."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from fractions import Fraction
+from math import erfc, sqrt
 from statistics import NormalDist
 
 import numpy as np
@@ -13,12 +15,14 @@ import pytest
 
 import understudy as us
 from statistical import assert_at_most
-from understudy.curator.prepared_measurement import LaplaceSums
+from understudy.curator.prepared_measurement import LatticeSums
 from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain
 from understudy.mechanism.gaussian import GaussianMechanism
 from understudy.mechanism.laplace import LaplaceMechanism
+from understudy.noise.law import discrete_gaussian_log_law
 from understudy.noise.samplers import SeededNoise
+from understudy.noise.sums import NoiseLaw
 from understudy.query.cell_noise import CellNoise, TallyNoise
 from understudy.query.linear import LinearQuery
 from understudy.sql import ratio_intervals
@@ -121,7 +125,7 @@ def laplace_released(
             np.full(runs, cells * 1.5 / resolution),
             np.full(runs, float(cells)),
             runs * BETA / len(kinds),
-            LaplaceSums(scale / Fraction(loud), resolution),
+            LatticeSums(NoiseLaw("laplace", scale / Fraction(loud)), resolution),
         )
         found.append(Folded(value, value, value, noise=told))
     return found
@@ -259,3 +263,66 @@ def test_all_averages_of_a_statement_hold_together(frame):
             told = {row[0]: row[1] for row in prepared.run().cells}
             failed += any(not told[sex].low <= true[sex] <= told[sex].high for sex in true.index)
     assert_at_most(failed, runs, 0.5)
+
+
+# ---- Plain sums of many cells
+
+
+@pytest.mark.parametrize(
+    "variance", [Fraction(1, 20), Fraction(1, 4), Fraction(1), Fraction(2), Fraction(3), Fraction(4)]
+)
+def test_a_discrete_gaussian_of_any_variance_is_within_a_step_of_a_normal_number(variance):
+    """P[N ≥ m] ≤ P[X ≥ m] ≤ P[N ≥ m - 1] for m ≥ 1; the rest follows since both laws are symmetric."""
+    at = np.arange(1, 60)
+    chances = np.exp(discrete_gaussian_log_law(variance, at))
+    above = np.cumsum(chances[::-1])[::-1][:8]
+    normal = [erfc(m / sqrt(2 * variance)) / 2 for m in range(9)]
+    assert (above >= np.array(normal[1:]) * (1 - 1e-9)).all()
+    assert (above <= np.array(normal[:-1]) * (1 + 1e-9)).all()
+
+
+PLAIN = [
+    (GaussianMechanism(rho=Fraction(1, 4), l2_squared=1), NoiseLaw("gaussian", Fraction(2))),
+    (GaussianMechanism(rho=Fraction(1, 100), l2_squared=1), NoiseLaw("gaussian", Fraction(50))),
+    (LaplaceMechanism(epsilon=Fraction(2), l1=1), NoiseLaw("laplace", Fraction(1, 2))),
+]
+
+
+@pytest.mark.parametrize(("mechanism", "law"), PLAIN, ids=["small", "gaussian", "laplace"])
+def test_a_sum_of_cells_is_within_the_reach_of_its_own_law_and_that_has_no_step_for_each_cell(mechanism, law):
+    cells, runs = 31, 2000
+    drawn = (
+        mechanism.release(np.zeros(cells * runs, np.int64), noise=SeededNoise(3))
+        .reshape(cells, runs)
+        .sum(axis=0)
+    )
+    plain = LatticeSums(law, 1)
+    told = TallyNoise(
+        drawn.astype(float),
+        np.full(runs, cells * float(mechanism.variance)),
+        np.full(runs, float(cells)),
+        np.full(runs, float(cells)),
+        runs * BETA,
+        plain if law.kind == "laplace" else None,
+        plain,
+    )
+    joint = JointNoise.of([told])
+    assert joint is not None
+    reach = joint.reach_of_sum(BETA)
+    assert_at_most(int((np.abs(drawn) > reach).sum()), runs, BETA)
+    deviation = (cells * float(mechanism.variance)) ** 0.5
+    quantile = -NormalDist().inv_cdf(BETA / 2)
+    assert (reach < 1.05 * quantile * deviation + 1.5).all()
+    assert (joint.reach([1.0], BETA) > reach + 25).all()
+
+
+def test_what_values_were_rounded_by_is_added_to_the_reach_of_a_sum():
+    plain, ones = LatticeSums(NoiseLaw("gaussian", Fraction(50)), 1), np.ones(2)
+    exact, rounded = (
+        TallyNoise(ones, 50 * ones, ones, ones, 0.1, None, plain, off) for off in (0 * ones, 7 * ones)
+    )
+    reaches = [JointNoise((one,), 0.05).reach_of_sum(0.05) for one in (exact, rounded)]
+    assert (reaches[1] == reaches[0] + 7).all()
+    other = replace(exact, plain=LatticeSums(NoiseLaw("gaussian", Fraction(60)), 1))
+    both = JointNoise((exact, other), 0.05)
+    assert (both.reach_of_sum(0.05) == both.reach([1.0, 1.0], 0.05)).all()  # two laws: as continuous noise

@@ -108,8 +108,8 @@ class Answer:
     unit              what the numbers are: `people`, `share of all rows`, `rate within` and the groups' names, or
                       an aggregate of measures such as `avg of income`, in their own unit
     noise             the noise that the numbers rest on: `laplace`, `gaussian`, `bounded` or, where quantiles of
-                      measures were drawn by ranks, `exponential`; `mixed` in sessions that buy Gaussian noise, and
-                      bounded noise where that costs less. None where no noise was added for them: what is public,
+                      measures were drawn by ranks, `exponential`; `mixed` in sessions that have bought counts with
+                      Gaussian and with bounded noise. None where no noise was added for them: what is public,
                       what a release says, and what nobody vouches for
     """
 

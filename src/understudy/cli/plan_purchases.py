@@ -101,7 +101,7 @@ def _plain(one: PurchasePlan) -> dict[str, object]:
         "delta": float(one.delta),
         "share": one.share,
         "reached": one.reached,
-        **({"noise": one.noise, "like_it": one.like_it} if one.noise else {}),
+        **({"noise": one.noise, "like_it": one.like_it} if one.noise != "" else {}),
         "errors": [{"what": each.what, "error": each.error, "unit": each.unit} for each in one.errors],
     }
 

@@ -25,7 +25,7 @@ class ServerQuote:
     is_payable      whether what is left to you pays for it
     more_like_this  how many such questions that would pay for; None where the question is free
     needs_approval  whether a custodian would have to approve it first
-    noise           of a question with a price of its own, which noise it would get
+    noise           of a question with a price of its own, which noise it would get; None where it is public
     forecast        of a question with a price of its own, the error of each column in the column's own unit
     """
 

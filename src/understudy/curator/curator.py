@@ -296,6 +296,8 @@ class Curator(Door):
         Counts and guesses are in people; guesses are rounded to whole ones. Raises ParameterError without
         candidates and QueryError for a query whose weights are not 0 and 1.
         """
+        for candidate in candidates:
+            counting_query(candidate.query, self.domain)
         look = WorstCandidate.of(candidates, epsilon, self.relation)
         return self._buy(look, request=request, analyst=analyst).released
 

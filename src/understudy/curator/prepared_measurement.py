@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from fractions import Fraction
 
 from understudy.mechanism.additive import Additive
 from understudy.mechanism.bounded_noise import BoundedMechanism
@@ -81,9 +80,9 @@ def _cell_noise(
 ) -> CellNoise | None:
     """The noise on a marginal's cells: on the lattice it is within a step of normal or of Laplace noise.
 
-    (`sessions.simulation` says why, for Gaussian noise of variances of at least 4; rounded normal noise is within
-    half a step of what was rounded.) The sum of a moment is rounded once, by half a step, and weights other than 0
-    and 1 row by row, by half a step in each of at most `rows`.
+    (`sessions.simulation` says why; rounded normal noise is within half a step of what was rounded.) The sum of
+    a moment is rounded once, by half a step, and weights other than 0 and 1 row by row, by half a step in each
+    of at most `rows`.
     """
     rounding = 0.0 if marginal.moment is None else 0.5
     if not marginal.where.is_counting:
@@ -91,30 +90,33 @@ def _cell_noise(
     match mechanism:
         case LaplaceMechanism():
             moved, variance, step = mechanism.l1, mechanism.variance, 1.0
+            law = NoiseLaw("laplace", mechanism.scale)
         case GaussianMechanism():
-            moved, variance, step = mechanism.l2_squared, mechanism.variance, 1.0
+            moved, variance, step = mechanism.l2_squared, mechanism.parameter, 1.0
+            law = NoiseLaw("gaussian", mechanism.parameter)
         case RoundedNormalMechanism():
             moved, variance, step = mechanism.l2_squared, mechanism.parameter, 0.5
+            law = NoiseLaw("rounded", mechanism.parameter)
         case _:
             return None
     if moved == 0:
         return CellNoise(0.0, 0.0, 0.0)
-    if isinstance(mechanism, GaussianMechanism) and variance < NEARLY_NORMAL:
-        return None
-    bound = LaplaceSums(mechanism.scale, resolution) if isinstance(mechanism, LaplaceMechanism) else None
-    return CellNoise(float(variance) / resolution**2, (step + rounding) / resolution, beta, bound)
+    plain = LatticeSums(law, resolution)
+    bound = plain if law.kind == "laplace" else None
+    spread, off = float(variance) / resolution**2, (step + rounding) / resolution
+    coarse = law.kind == "gaussian" and variance < NEARLY_NORMAL
+    return CellNoise(spread, off, beta, bound, plain, rounding / resolution, coarse)
 
 
 @dataclass(frozen=True)
-class LaplaceSums:
-    """How far weighted sums of Laplace noises of one scale reach, in people: a `WeightedBound`."""
+class LatticeSums:
+    """How far weighted sums of noises of one law, on a lattice, reach, in people: a `WeightedBound`."""
 
-    scale: Fraction
+    law: NoiseLaw
     resolution: int
 
     def __call__(self, summed: tuple[tuple[int, int], ...], beta: float) -> float:
-        law = NoiseLaw("laplace", self.scale)
-        return weighted_bound(law, tuple((n, float(w)) for n, w in summed), beta) / self.resolution
+        return weighted_bound(self.law, tuple((n, float(w)) for n, w in summed), beta) / self.resolution
 
 
 def flat_events(events: Iterable[Event]) -> Together:

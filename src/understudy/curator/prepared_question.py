@@ -49,7 +49,7 @@ class PreparedQuestion(Generic[Given]):
     _measurement: PreparedMeasurement = field(repr=False)
     _asked: QuestionPrice = field(repr=False)
     _terms: tuple[QuestionPrice, ...] = field(repr=False)
-    """The price as it is kept by the cells of groups, and as it was asked for; equal where groups are cells."""
+    """The prices, by noise, at which cells make the groups keep what was asked for, and the one asked for."""
     _pricing: QuestionPricing = field(repr=False)
     _former: Callable[[], PreparedQuestion[Any] | None] = field(repr=False)
     """The same question as earlier versions measured it, where that is another measurement."""

@@ -31,9 +31,10 @@ where its part of δ is the larger one, a question can cost more ρ than with bo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from math import floor
 
 from understudy.curator.calibration import Calibration
@@ -73,6 +74,9 @@ mean, and 1/(8ρ) + 1/(24ρ') is least at ρ'/ρ = 1/√3, which is 0.577.
 
 _PURE = Pure(epsilon=Fraction(1))
 
+_Stacking = Callable[[Sequence[Marginal]], tuple[tuple[int, ...], ...]]
+"""Puts the places of marginals together that are measured as one vector."""
+
 
 POINT = Fraction(1, 2)
 """What the draw of a quantile itself is paid beside each end of its interval, which is paid 1.
@@ -96,6 +100,10 @@ def _apart(marginals: Sequence[Marginal], stacks: Sequence[tuple[int, ...]]) -> 
         alone = isinstance(marginals[stack[0]].moment, QuantileEnd)
         found += [(place,) for place in stack] if alone else [stack]
     return found
+
+
+def _each_alone(marginals: Sequence[Marginal]) -> tuple[tuple[int, ...], ...]:
+    return tuple((place,) for place in range(len(marginals)))
 
 
 def has_delta_for(ledger: Ledger, event: Event, *, times: int = 1) -> bool:
@@ -168,7 +176,7 @@ class QuestionPricing:
         """The measurement with the noise that is best for the question at its price."""
         found: list[PreparedMeasurement] = []
         refusal: ParameterError | None = None
-        for noise in self._noises(asked):
+        for noise in self.noises(asked):
             try:
                 found.append(self._measured(marginals, asked, noise, rounded=rounded))
             except ParameterError as error:  # noise that cannot be drawn: the other one may be
@@ -197,20 +205,27 @@ class QuestionPricing:
         the budget has no price for it or too little of δ left, where the question needs more than counts of
         people, and where its noise or an epsilon was asked for by name.
         """
-        ledger = self.ledger
-        if asked.noise != "auto" or asked.epsilon is not None or not pays_for_bounded(ledger.budget):
+        if not self.may_be_certain(asked):
             return None
         try:
             found = self._measured(marginals, asked, "bounded", rounded=rounded)
         except (ParameterError, RefusedError):
             return None
-        if not has_delta_for(ledger, found.event, times=SPARE):
-            return None
+        return found if self.is_certain_better(found, usual, asked) else None
+
+    def may_be_certain(self, asked: QuestionPrice) -> bool:
+        """Whether a question that does not name its noise may get bounded noise at such a price."""
+        return asked.noise == "auto" and asked.epsilon is None and pays_for_bounded(self.ledger.budget)
+
+    def is_certain_better(
+        self, found: PreparedMeasurement, usual: PreparedMeasurement, asked: QuestionPrice
+    ) -> bool:
+        """Whether bounded noise is better than other noise for the same question, as `certain` says."""
+        if not has_delta_for(self.ledger, found.event, times=SPARE):
+            return False
         if asked.error is None:
-            is_better = max(found.errors, default=0.0) < max(usual.errors, default=0.0)
-        else:
-            is_better = self._part_of_budget(found) < self._part_of_budget(usual)
-        return found if is_better else None
+            return max(found.errors, default=0.0) < max(usual.errors, default=0.0)
+        return self._part_of_budget(found) < self._part_of_budget(usual)
 
     def _part_of_budget(self, measured: PreparedMeasurement) -> Fraction:
         """The larger of the parts that a measurement takes of the budget's ρ and of its δ for events."""
@@ -228,7 +243,8 @@ class QuestionPricing:
 
         In version 0.1 an epsilon was one of pure privacy, and bought Laplace noise, under every budget; anything
         else bought Gaussian noise where the budget has a δ. Every marginal had a price of its own, also those that
-        are about different rows. What was charged so is found again, and not priced anew.
+        are about different rows. Later counts of different rows shared a price, and sums of weights other than 0
+        and 1 did not. What was charged in one of these ways is found again, and not priced anew.
         """
         known = self.ledger.find(request)
         if known is None or unversioned(known.event) == prepared.charged:
@@ -236,19 +252,23 @@ class QuestionPricing:
         pure = asked.epsilon is not None or self.ledger.budget.is_pure
         former: Noise = "laplace" if pure else "gaussian"
         terms = replace(asked, noise=former) if asked.noise == "auto" else asked
-        noises = [(asked, noise) for noise in self._noises(asked)]
+        noises = [(asked, noise) for noise in self.noises(asked)]
         sure = [(asked, "bounded")] if asked.noise == "auto" and asked.epsilon is None else []
-        now = [(*one, True) for one in (*noises, *sure)]
-        for tried, noise, stacked in (*now, (terms, terms.noise, False), *((*one, False) for one in noises)):
+        ways: list[tuple[QuestionPrice, str, _Stacking]] = [
+            *((*one, disjoint_stacks) for one in (*noises, *sure)),
+            *((*one, partial(disjoint_stacks, weighted=False)) for one in noises),
+            *((*one, _each_alone) for one in ((terms, terms.noise), *noises)),
+        ]
+        for tried, noise, stacking in ways:
             try:
-                before = self._measured(prepared.marginals, tried, noise, rounded=rounded, stacked=stacked)
+                before = self._measured(prepared.marginals, tried, noise, rounded=rounded, stacking=stacking)
             except (ParameterError, RefusedError):
                 continue
             if unversioned(known.event) == before.charged:
                 return before
         return prepared
 
-    def _noises(self, asked: QuestionPrice) -> tuple[str, ...]:
+    def noises(self, asked: QuestionPrice) -> tuple[Noise, ...]:
         """The noises to compare, the usual one first."""
         if asked.noise != "auto":
             return (asked.noise,)
@@ -263,14 +283,12 @@ class QuestionPricing:
         noise: str,
         *,
         rounded: bool,
-        stacked: bool = True,
+        stacking: _Stacking = disjoint_stacks,
     ) -> PreparedMeasurement:
-        """The measurement with a noise of this name; those about different rows are one vector where `stacked`."""
+        """The measurement with a noise of this name; what `stacking` puts together is one vector."""
         places = [i for i, marginal in enumerate(marginals) if not self.calibration.is_public(marginal)]
-        paid = tuple((place,) for place in places)
-        if stacked and len(places) > 1:
-            stacks = disjoint_stacks([marginals[i] for i in places])
-            paid = tuple(tuple(places[i] for i in stack) for stack in stacks)
+        stacks = stacking([marginals[i] for i in places])
+        paid = tuple(tuple(places[i] for i in stack) for stack in stacks)
         share = probability(asked.beta) / max(len(places), 1)
         divided = _Divided(tuple(marginals), asked, noise, paid, share)
         if any(isinstance(marginal.moment, QuantileEnd) for marginal in marginals):

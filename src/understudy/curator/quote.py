@@ -14,6 +14,7 @@ from understudy.ledger.books import Due
 from understudy.pages import notebook
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import Cost
+from understudy.privacy.event import is_immovable
 from understudy.rational import probability
 
 
@@ -28,7 +29,7 @@ class Quote:
     share    the part of the whole budget that `cost` is, between 0 and 1 (above 1 where it cannot be paid)
     epsilon  the ε that the question alone amounts to, beside the δ of the budget if there is one
     noise    which noise would be added: `gaussian`, `laplace` or `bounded`; `exponential` where quantiles of
-             measures alone are drawn, and the error is in ranks
+             measures alone are drawn, and the error is in ranks; None where all that is asked for is public
     due      what the ledger would charge the analyst at this moment, jointly with all that was charged before;
              whether that could be paid, and which limit binds. `Project.quote` asks the ledger for it; it is None
              in the quote of a prepared question, whose method `due` asks
@@ -39,7 +40,7 @@ class Quote:
     beta: float
     share: float
     epsilon: float
-    noise: str
+    noise: str | None
     due: Due | None = field(default=None, compare=False)
 
     @classmethod
@@ -89,9 +90,12 @@ def error_of(question: ReadQuestion[Any], measured: PreparedMeasurement) -> floa
     return max(measured.errors, default=0.0)
 
 
-def _noise_of(measured: PreparedMeasurement) -> str:
-    """What is added to the counts; or that nothing is, where ends of quantiles alone are drawn."""
-    return noise_together(noise_name(mechanism) for mechanism, _ in measured.mechanisms) or "gaussian"
+def _noise_of(measured: PreparedMeasurement) -> str | None:
+    """What the answer will name (`Answer.noise`): the noise of all counts that somebody can change."""
+    return noise_together(
+        None if marginal.where.is_counting and is_immovable(mechanism.event) else noise_name(mechanism)
+        for marginal, (mechanism, _) in zip(measured.marginals, measured.mechanisms, strict=True)
+    )
 
 
 def _charged_now(due: Due) -> str:

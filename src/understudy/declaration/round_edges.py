@@ -38,7 +38,8 @@ def month_edges(low: dt.date, high: dt.date) -> list[dt.date]:
     """Both bounds, and between them the first days of months, quarters, years or more."""
     first, last = low.year * 12 + low.month, high.year * 12 + high.month
     step = next(months for months in MONTHS if last - first <= months * BINS)
-    starts = (dt.date(month // 12, month % 12 + 1, 1) for month in range(first - first % step, last, step))
+    months = (month for month in range(first - first % step, last, step) if month >= 12)  # from the year 1
+    starts = (dt.date(month // 12, month % 12 + 1, 1) for month in months)
     return [low, *(day for day in starts if low < day < high), high]
 
 

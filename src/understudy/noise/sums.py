@@ -12,7 +12,7 @@ Gaussian noise    A sum of two independent discrete Gaussians of variances a and
                   so that w·S + w'·S' is at most w + w' above a normal number of the same variance.
 Laplace noise     Each w·X is rounded up to a grid, and their laws are convolved there. Rounding up makes no tail
                   smaller, and values beyond the grid are counted as failures. So are those of Gaussian noise of a
-                  smaller variance.
+                  smaller variance. Of very many noises Chernoff's bound is taken.
 Rounded noise     Normal numbers, each rounded to a whole one: a sum of n of them is within n/2 of a normal number.
                   Where that is much beside its deviation, laws are convolved as those of Laplace noise are.
 """
@@ -48,7 +48,11 @@ TAIL = 1e-15
 """Tails of the grid that are cut off, and counted as failures."""
 
 TRIED = 100
-"""Exponents that Chernoff's bound for Laplace noise is taken at."""
+"""Exponents that Chernoff's bound for Laplace noise is taken at, and as many smaller ones for many noises."""
+
+CONVOLVED = 2048
+"""Of more noises than these laws are not convolved, which takes time and memory in proportion to their number:
+Chernoff's bound is taken, which is a fifth larger or so."""
 
 
 LITTLE = 0.01
@@ -131,6 +135,8 @@ def weighted_bound(law: NoiseLaw, summed: tuple[tuple[int, float], ...], beta: f
     if law.kind == "rounded" and moved <= LITTLE * normal:
         return normal + moved
     total = sum(n for n, _ in parts)
+    if total > CONVOLVED:
+        return float(_chernoff(law, parts, beta))
     step = law.deviation * max(w for _, w in parts) / (FINENESS * sqrt(total))
     reach = ceil(float(_chernoff(law, parts, TAIL)) / step) + total
     longest = max(ceil(float(_chernoff(law, [(1, w)], TAIL)) / step) + 1 for _, w in parts)
@@ -176,7 +182,8 @@ def _chernoff(law: NoiseLaw, parts: Sequence[tuple[Floats | int, float]], beta: 
         squares, moved = sum(n * w * w for n, w in parts), sum(n * w for n, w in parts) / 2
         normal = np.asarray(np.sqrt(2 * float(law.parameter) * squares * -log(beta)))
         return normal + moved if law.kind == "rounded" else normal
-    t = np.arange(1, TRIED) / (TRIED * float(law.parameter) * max(w for _, w in parts))
+    tried = np.concatenate([np.geomspace(1 / TRIED**2, 1 / TRIED, TRIED)[:-1], np.arange(1, TRIED) / TRIED])
+    t = tried / (float(law.parameter) * max(w for _, w in parts))
     total = np.full((t.size, *np.shape(parts[0][0])), -log(beta))
     for n, w in parts:
         total += np.multiply.outer(law.log_moments(t * w), n)

@@ -92,13 +92,15 @@ def _same_rows(one: Marginal, other: Marginal) -> bool:
     return names[0] == names[1] and one.by == other.by and one.where == other.where
 
 
-def disjoint_stacks(marginals: Sequence[Marginal]) -> tuple[tuple[int, ...], ...]:
+def disjoint_stacks(marginals: Sequence[Marginal], *, weighted: bool = True) -> tuple[tuple[int, ...], ...]:
     """The places of marginals, put together where no row counts in two of them.
 
     Each marginal goes to the first stack whose members all exclude it. Those with weights other than 0 and 1,
     which are measured on a lattice of their own, go to the first stack of such whose weights add up to 1 at most
     with theirs, in every row. Moments stay alone, but those that add up to 1, which are one stack, and the ends
     of quantiles of one measure over the same rows. Every place is in one stack.
+
+    Where not `weighted`, those with weights other than 0 and 1 stay alone, as they did in earlier versions.
     """
     stacks: list[list[int]] = []
     for place, marginal in enumerate(marginals):
@@ -107,7 +109,7 @@ def disjoint_stacks(marginals: Sequence[Marginal]) -> tuple[tuple[int, ...], ...
                 stacks.append(_unit_of(marginals, place))
             continue
         home = None
-        if marginal.where.factors:
+        if marginal.where.factors and (weighted or marginal.where.is_counting):
             home = next((found for found in stacks if _takes(marginals, found, marginal)), None)
         if home is None:
             stacks.append([place])

@@ -50,7 +50,7 @@ from understudy.privacy.joint import Joint
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.sessions.calibrator import Calibrator, rounded
-from understudy.sessions.cell_loads import CellLoads
+from understudy.sessions.cell_loads import CellLoads, costs_no_cell_more
 from understudy.sessions.direct import DirectPurchase, intervals
 from understudy.sessions.knowledge import Knowledge
 from understudy.sessions.terms import Terms
@@ -108,6 +108,10 @@ class Allowance:
     def paid(self, event: Event) -> None:
         """Remember what the counts of a question cost, of one look or of another."""
         self._paid.add(event)
+
+    def is_no_dearer(self, event: Event, other: Event) -> bool:
+        """Whether an event costs no cell more than another one."""
+        return costs_no_cell_more(self._joint, event, other)
 
     # ---- the rule
 

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from understudy.answer.answer import Answer
+from understudy.answer.answer import Answer, noise_together
 from understudy.curator.curator import Curator
 from understudy.errors import (
     InsufficientBudgetError,
@@ -305,7 +305,10 @@ class Buyer:
             self.policy.made(purchase, result.cost)
         self._record(asking, result.cost)
         if result.answer is not None and result.marginal is not None:
-            answer = replace(result.answer, beta=float(self.promise.terms.beta))
+            noise = noise_together(
+                self.policy.noises
+            )  # it rests on what was bought by now, whatever comes later
+            answer = replace(result.answer, beta=float(self.promise.terms.beta), noise=noise)
             certified = self.promise.certified(answer, draft.total[1], request=request.name)
             self.memory.keep_paid(result.marginal, certified)
         return result
@@ -327,7 +330,8 @@ class Buyer:
             self.policy.note(purchase)
 
     def _publish(self, draft: Knowledge) -> None:
-        self.known = replace(self.known, knowledge=draft, step=self.journal.length)
+        noise = noise_together(self.policy.noises)
+        self.known = replace(self.known, knowledge=draft, step=self.journal.length, noise=noise)
 
     def catch_up(self) -> bool:
         """Carry out, or read back, every purchase of the journal that this process does not know.

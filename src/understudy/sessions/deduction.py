@@ -128,6 +128,8 @@ class Deduction:
     promise: SessionPromise
     knowledge: Knowledge
     step: int = 0
+    noise: str | None = None
+    """The noise of these purchases, on which all that follows rests, as `Answer.noise` names it."""
 
     def intervals(self, marginal: Marginal) -> IntervalTable | None:
         """Intervals for a question's counts, if what was released makes them narrow enough to answer it."""
@@ -148,7 +150,9 @@ class Deduction:
         value, error = nearest(table, estimate, self.promise.width)
         noisy, beta = value if estimate is None else estimate, float(self.promise.terms.beta)
         source = "measured" if charged.units else free
-        answer = Answer(marginal, value, error, noisy, charged, beta, source)
+        everyone = not marginal.by and not marginal.where.factors and marginal.moment is None
+        noise = None if everyone and self.promise.curator.relation.rows_are_public else self.noise
+        answer = Answer(marginal, value, error, noisy, charged, beta, source, noise=noise)
         return self.promise.certified(answer, self.knowledge.total[1])
 
     def rows(self) -> RowBounds:

@@ -9,7 +9,8 @@ from understudy.query.marginal import Marginal
 from understudy.sessions.funds import Funds
 from understudy.sessions.knowledge import Knowledge
 from understudy.sessions.looks import LookPurchase
-from understudy.sessions.policy import OwnCounts, PurchasePolicy
+from understudy.sessions.own_counts import OwnCounts
+from understudy.sessions.policy import PurchasePolicy
 from understudy.sessions.purchase import Purchase
 
 

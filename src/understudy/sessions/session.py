@@ -27,7 +27,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 from typing import TYPE_CHECKING, overload
 
 from understudy.answer.answer import Answer
@@ -38,7 +37,7 @@ from understudy.answer.reader import Asked, QuestionReader, ReadQuestion
 from understudy.answer.select_question import SelectQuestion
 from understudy.answer.sql_answer import SqlAnswer
 from understudy.curator.curator import Curator
-from understudy.curator.pricing import check_noise, pays_for_bounded
+from understudy.curator.pricing import check_noise
 from understudy.domain.refinement import refines
 from understudy.errors import (
     InsufficientBudgetError,
@@ -302,28 +301,11 @@ class Session:
         check_cells(marginals, self.max_cells)
         self.curator.check_readable(marginals)
 
-    @cached_property
-    def _noise(self) -> str:
-        """The noise that answers of the session rest on, as `Answer.noise` names it."""
-        budget = self.curator.ledger.budget
-        if budget.is_pure:
-            return "laplace"
-        return "mixed" if self.terms.noise != "gaussian" and pays_for_bounded(budget) else "gaussian"
-
-    def _has_noise(self, answer: Answer) -> bool:
-        """Whether an answer rests on what was bought: not where nobody vouches for it, or everybody knows it."""
-        if answer.source in ("public", "uncertified"):
-            return False
-        query = answer.query
-        everyone = not query.by and not query.where.factors and query.moment is None
-        return not (everyone and self.curator.relation.rows_are_public)
-
     def _as_counts(self, answers: Sequence[Answer]) -> SourceCounts:
-        named = [replace(one, noise=self._noise) if self._has_noise(one) else one for one in answers]
         return SourceCounts(
             tuple(
                 CellCounts(answer, answer.value, answer.error, through=self._through(answer))
-                for answer in named
+                for answer in answers
             ),
             self._known.rows(),
             float(self.terms.beta),

@@ -71,7 +71,7 @@ class Count:
         joint = JointNoise.of([rows.noise])
         if joint is None:
             return _numbers(rows.value, rows.low, rows.high, kind="integer")
-        released, off = joint.released([1.0]), joint.reach([1.0], joint.beta)
+        released, off = joint.released([1.0]), joint.reach_of_sum(joint.beta)
         low, high = (
             np.clip(end, 0.0, rows.most) for end in (np.ceil(released - off), np.floor(released + off))
         )
@@ -83,7 +83,7 @@ class Count:
         joint = JointNoise.of([rows.noise])
         if joint is None:
             return (rows.high - rows.low) / 2
-        return np.floor(joint.reach([1.0], joint.beta))  # what is told and what is true are both whole
+        return np.floor(joint.reach_of_sum(joint.beta))  # what is told and what is true are both whole
 
 
 @dataclass(frozen=True)
@@ -114,11 +114,18 @@ class Bounds:
         return self.below, self.above, self.least, self.most, self.spread.key if self.spread else None
 
     def around_sum(self, fold: Fold, rows: Folded, low: Floats, high: Floats) -> tuple[Floats, Floats]:
-        """Bounds of a sum over rows, from those of the sum of representatives."""
+        """Bounds of a sum over rows, from those of the sum of representatives.
+
+        Where what was released of the sum contradicts what was released of its rows, no sum is within both, and
+        one of them is wrong, which β allows for: then both bounds are the point half-way between the two.
+        """
         count = rows.high if self.spread is None else fold(self.spread).high
         least = self.least * (rows.high if self.least < 0 else rows.low)
         most = self.most * (rows.high if self.most > 0 else rows.low)
-        return np.maximum(low - self.below * count, least), np.minimum(high + self.above * count, most)
+        low, high = np.maximum(low - self.below * count, least), np.minimum(high + self.above * count, most)
+        contradicted = low > high
+        middle = np.where(contradicted, low, 0.0) / 2 + np.where(contradicted, high, 0.0) / 2
+        return np.where(contradicted, middle, low), np.where(contradicted, middle, high)
 
     def around_mean(self, fold: Fold, rows: Folded, low: Floats, high: Floats) -> tuple[Floats, Floats]:
         """The same for an average."""

@@ -37,7 +37,7 @@ def estimate(full: Numbers, bare: Numbers, i: int) -> Estimate:
     inner_low, inner_high = max(float(bare.low[i]), low), min(float(bare.high[i]), high)
     point = min(max(float(full.point[i]), low), high)
     wider = max(inner_low - low, high - inner_high, 0.0) if low > -inf and high < inf else 0.0
-    wider = min(wider, (high - low) / 2) if low > -inf and high < inf else wider
+    wider = max(min(wider, (high - low) / 2), 0.0) if low > -inf and high < inf else wider
     missing = bool(full.null[i] or full.unknown[i])
     if full.kind == "date":
         days = [as_date(part) for part in (point, low, high)]

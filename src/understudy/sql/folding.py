@@ -112,6 +112,8 @@ class Folding:
         known = [noise for noise in (noises[i] for i in places if noises) if noise is not None]
         if len(known) < len(places) or not known or tally.over:
             return None
+        if any(noise.coarse for noise in known) and not self._adds_up:
+            return None
         released = [values[i] for i in places]
         each = [np.ones(cells.shape) for cells in released]
         variances = [cells * noise.variance for cells, noise in zip(each, known, strict=True)]
@@ -125,8 +127,26 @@ class Folding:
         if len(bounds) > 1:
             return None
         noisy = [cells * (noise.variance > 0) for cells, noise in zip(each, known, strict=True)]
-        folded = (self.grouping.fold(tally, parts, cells) for cells in (released, variances, steps, noisy))
-        return TallyNoise(*folded, beta=sum(left), bound=next(iter(bounds), None))
+        rounded = [cells * noise.rounding for cells, noise in zip(each, known, strict=True)]
+        of_cells = (released, variances, steps, noisy, rounded)
+        *folded, rounding = (self.grouping.fold(tally, parts, cells) for cells in of_cells)
+        plain = {noise.plain for noise in known if noise.variance}
+        return TallyNoise(
+            *folded,
+            beta=sum(left),
+            bound=next(iter(bounds), None),
+            plain=plain.pop() if len(plain) == 1 else None,
+            rounding=rounding,
+        )
+
+    @cached_property
+    def _adds_up(self) -> bool:
+        """Whether each tally whose noise an interval can rest on has groups of several cells.
+
+        It is decided for all of them together: β is paid once, for laws or for errors of cells, and not for both.
+        """
+        tallies = {tally.key: tally for one in self.aggregates.values() for tally in self._by_law(one)}
+        return all(self._merges(tally) for tally in tallies.values())
 
     @cached_property
     def _ratios_alone(self) -> dict[int, int]:

@@ -8,7 +8,8 @@ Weights    X - r·N is Σ c_j(r)·T_j over the tallies T_j, each with noise of i
            continuous symmetric unimodal noises |Σ w_j·Z_j| grows stochastically with every |w_j| (Anderson 1955),
            so that over a short range of r the quantile is at most that of the largest weights in it. Noise on a
            lattice is within a step of continuous noise (`sessions.simulation`), which costs a step of every weight
-           on the way there, and another one on the way back.
+           on the way there, and another one on the way back. The plain sum of all tallies, a number of rows, has
+           weights of 1 whatever r is: it needs no continuous noise, and no steps (`JointNoise.reach_of_sum`).
 Variances  With m the true average, Σ(t - m)² is N·V, V the variance. Of m an interval is known, with a part of β;
            for every m in it the released Σ(t - m)² - V·N is noise alone if m and V are the true ones. V is between
            the least and the most that the equation allows for any of these m, with the rest of β. A covariance is
@@ -84,6 +85,24 @@ class JointNoise:
         cells = [np.broadcast_to(noise.cells, shape).ravel() for noise in self.tallies]
         wide = [np.broadcast_to(np.asarray(w, np.float64), shape).ravel() for w in weights]
         return _bounds(bound, np.array(cells), np.array(wide), beta / 2).reshape(shape) + 2 * off
+
+    def reach_of_sum(self, beta: float) -> Floats:
+        """At least the 1 - `beta` quantile of |Σ Z_j|, the noise on the sum of all tallies, in each group.
+
+        No weight varies here, so the law of the noises on their lattice is enough, where all of them have the
+        same: no step is lost for each cell between that noise and continuous noise, as in `reach`. What values
+        were rounded by is added.
+        """
+        loud = [noise for noise in self.tallies if noise.variance.any()]
+        laws = {noise.plain for noise in loud}
+        plain = laws.pop() if len(laws) == 1 else None
+        if plain is None:
+            return self.reach([1.0] * len(self.tallies), beta)
+        cells = np.rint(sum(noise.cells for noise in loud))
+        many, place = np.unique(cells, return_inverse=True)
+        found = np.array([plain(((int(n), 1),), beta / 2) if n else 0.0 for n in many.tolist()])
+        rounding = sum((noise.rounding for noise in self.tallies), np.zeros(cells.shape))
+        return found[np.ravel(place)].reshape(cells.shape) + rounding
 
 
 def _bounds(bound: WeightedBound, cells: Floats, weights: Floats, beta: float) -> Floats:

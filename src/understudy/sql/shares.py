@@ -68,7 +68,10 @@ def _ends(
 ) -> tuple[Floats, Floats]:
     """The least and the most of a combination of the sums: by the noise's law with a part of β, or by a box."""
     if joint is not None:
-        value, off = joint.released(form), joint.reach([abs(c) for c in form], joint.beta * part)
+        beta = joint.beta * part
+        plain = tuple(form) == ROWS
+        off = joint.reach_of_sum(beta) if plain else joint.reach([abs(c) for c in form], beta)
+        value = joint.released(form)
         return value - off, value + off
     low = sum(c * (one.low if c > 0 else one.high) for c, one in zip(form, sums, strict=True))
     high = sum(c * (one.high if c > 0 else one.low) for c, one in zip(form, sums, strict=True))
@@ -82,6 +85,23 @@ def _counted(
     ends, most = _ends(sums, ROWS, joint, part), sums[0].most
     value, low, high = (np.clip(one, 0.0, most) for one in (sums[0].value + sums[1].value, *ends))
     return np.clip(value, low, high), low, high
+
+
+def _summed(
+    shares: RowShares, sums: Sequence[Folded], joint: JointNoise | None, part: float = 1.0
+) -> tuple[Floats, Floats]:
+    """The least and the most of the sum of x: both are possible with no rows, and with as many as there can be.
+
+    Where an interval holds the true sum, so does what is left of it between the least and the most possible one.
+    """
+    most = sums[0].most
+    least, largest = min(shares.lowest, 0.0), max(shares.highest, 0.0)
+    possible = (
+        least and least * most,
+        largest and largest * most,
+    )  # 0 also of a number of rows without a bound
+    low, high = (np.clip(end, *possible) for end in _ends(sums, shares.whole, joint, part))
+    return low, high
 
 
 @dataclass(frozen=True)
@@ -130,11 +150,11 @@ class SharedSum(OfShares):
         sums, form = self.shares.folded(fold), self.shares.whole
         joint = _joint(sums)
         point = form[0] * sums[0].value + form[1] * sums[1].value
-        low, high = _ends(sums, form, joint, 1.0 if self.bounds.exact else 1 - FOR_ROWS)
+        low, high = _summed(self.shares, sums, joint, 1.0 if self.bounds.exact else 1 - FOR_ROWS)
         if discretised and not self.bounds.exact:
             rows = Folded(*_counted(sums, joint, FOR_ROWS))
             low, high = self.bounds.around_sum(fold, rows, low, high)
-        point = np.clip(point, low, np.maximum(low, high))
+        point = np.clip(point, low, high)
         return Numbers((AXIS,), point, low, high, null=np.zeros(low.shape, bool), kind="real")
 
 

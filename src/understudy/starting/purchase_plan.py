@@ -63,7 +63,7 @@ class PurchasePlan:
     delta     what it would be charged of the budget's delta for keys
     share     the part of the whole budget that `cost` is
     errors    how far off the numbers would be; the first one is the one that a wanted error is about
-    noise     of a question, which noise it would get: with `bounded` its errors are certain
+    noise     of a question, which noise it would get: errors with `bounded` are certain; None where it is public
     like_it   of a question, how many such the whole budget pays for, one by one; None where it costs nothing
     reached   False where the whole budget is too little for the wanted error: the plan is then that of the whole
     """
@@ -75,7 +75,7 @@ class PurchasePlan:
     share: float
     errors: tuple[PlannedError, ...]
     reached: bool = True
-    noise: str = ""
+    noise: str | None = ""
     like_it: int | None = None
 
     @property

@@ -32,6 +32,7 @@ from understudy.declaration.outline import (
 from understudy.declaration.round_edges import round_edges, round_step
 from understudy.declaration.skew import Cut, cut_of
 from understudy.domain.attribute import Attribute
+from understudy.domain.instants import FIRST, LAST
 from understudy.errors import SourceError
 from understudy.output import check_no_dangling_link, write_file
 from understudy.table.file_view import held, places_of
@@ -315,15 +316,16 @@ def _rounded(column: ColumnSummary) -> tuple[Any, Any]:
 def _rounded_moments(first: dt.datetime, last: dt.datetime) -> tuple[dt.datetime, dt.datetime]:
     """The begins of years around moments that are more than a year apart, of days around others.
 
-    Like those of dates, the last one is an edge that no moment reaches.
+    Like those of dates, the last one is an edge that no moment reaches, unless the calendar ends before: edges
+    lie between `FIRST` and `LAST`, and moments beyond these count in the first and the last bin.
     """
     long = last - first > dt.timedelta(days=366)
     low = dt.datetime.combine(first.replace(month=1, day=1) if long else first, dt.time())
-    if last.year == dt.MAXYEAR:
-        return low, last
+    low = min(max(low, FIRST), dt.datetime.combine(LAST, dt.time()))
     if long:
-        return low, dt.datetime(last.year + 1, 1, 1)
-    return low, dt.datetime.combine(last, dt.time()) + dt.timedelta(days=1)
+        return low, LAST if last.year == dt.MAXYEAR else dt.datetime(last.year + 1, 1, 1)
+    day = dt.datetime.combine(last, dt.time())
+    return low, LAST if day.date() >= LAST.date() else max(day, low) + dt.timedelta(days=1)
 
 
 def write(

@@ -307,8 +307,8 @@ PRICED = _told(
                         "description": "The probability that some error does not hold: 0 if certain.",
                     },
                     "noise": {
-                        **_TEXT,
-                        "description": "Of a question measured by itself: which noise it gets.",
+                        **_MAYBE_TEXT,
+                        "description": "Of a question measured by itself: which noise it gets; null if public.",
                     },
                     "affordable": _FLAG,
                     "needs_approval": _FLAG,
