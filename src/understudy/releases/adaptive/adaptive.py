@@ -6,7 +6,7 @@
 Where the merging leaves no pair to look at, or the workload has none, the 1-way marginals get the whole price.
 
 How much each step may spend is decided by public numbers (`rule`). The rounds are in `rounds`, the stand-in and
-what it learns in `learner`, the sweep in `guard`, the combination in `shrink`, what is told of all in `steps_taken`.
+what it learns in `learner`, the sweep in `guard`, the combination in `shrink`, what is told in `steps_taken`.
 """
 
 from __future__ import annotations
