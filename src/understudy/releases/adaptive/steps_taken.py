@@ -32,7 +32,7 @@ class StepsTaken:
         return self.pairs and not self.measured_again
 
     def shares(self, rule: Rule) -> dict[str, float]:
-        """Of the price, by step. As the rule has it, where a sweep has `guard`: `first` and `select` of what it leaves."""
+        """Of the price, by step. With rounds, as the rule has them: the first two of what the sweep leaves."""
         rows = ROWS_SHARE if self.private_rows else Fraction(0)
         if self.rounds:
             return {name: float(getattr(rule, name)) for name in ("first", "select", "guard")}
