@@ -8,7 +8,7 @@ bounded noise cannot fail: they take nothing of β, and what they would have tak
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import cached_property, singledispatchmethod
@@ -97,6 +97,9 @@ class PurchasePolicy:
                 single counts (`allowance`). Within that, what is bought ahead is chosen by `ski_rental`.
     """
 
+    _planned_ahead: tuple[Purchase, ...] = ()
+    """What was planned ahead and not made yet; only a copy that plans further has any (`after`)."""
+
     def __init__(self, calibrator: Calibrator, terms: Terms, nothing_released: Knowledge) -> None:
         self._calibrator = calibrator
         self._terms = terms
@@ -123,10 +126,17 @@ class PurchasePolicy:
         """The purchase that a plan in the journal describes."""
         return _KINDS[plan["kind"]].read(self._calibrator, plan)
 
-    def with_less_beta(self, share: float) -> Self:
-        """A copy of the policy after one more count, with `share` less of β; records of purchases are shared."""
+    def after(self, purchases: Iterable[Purchase]) -> Self:
+        """A copy of the policy after purchases that are planned: their shares of β are gone, and what is planned
+        ahead counts against the allowance. Rents are those of purchases that were made.
+        """
         other = copy(self)
-        other.left, other._counts_bought = self.left - share, self._counts_bought + 1
+        other._histograms = set(self._histograms)
+        for purchase in purchases:
+            other.note(purchase)
+            asked_for = isinstance(purchase, ProductPurchase) and purchase.asked_for
+            if not isinstance(purchase, OwnCounts | RowCountPurchase) and not asked_for:
+                other._planned_ahead = (*other._planned_ahead, purchase)
         return other
 
     # ---- what was bought
@@ -302,7 +312,7 @@ class PurchasePolicy:
         return MarginalsPurchase.of(self._calibrator, knowledge, order, share)
 
     def _permits(self, purchases: Sequence[Purchase], *, asked: int) -> bool:
-        """Whether the allowance permits purchases ahead. Histograms have a part of β of their own.
+        """Whether the allowance permits purchases ahead, beside those planned. Histograms have β of their own.
 
         What may follow is reckoned with: falling shares of β for counts, in two looks; or, after a main class,
         even shares in one look, which are less dear in the end (`_are_shares_even`). The allowance does not permit
@@ -310,7 +320,7 @@ class PurchasePolicy:
         """
         of_their_own = (HistogramPurchase, RowCountPurchase)
         left = self.left - sum(p.share for p in purchases if not isinstance(p, of_their_own))
-        events = [self._event(purchase) for purchase in purchases]
+        events = [self._event(purchase) for purchase in (*self._planned_ahead, *purchases)]
         expected = self._terms.ahead(asked) + 1
         shares = [least_share(left, self._counts_bought, expected) * (1 - FIRST)]
         if any(self._is_main(purchase) for purchase in purchases):
