@@ -17,8 +17,8 @@ from understudy.sessions.purchase import Purchase
 from understudy.sessions.question_plan import QuestionPlan, are_no_dearer, is_own, scope
 
 MOST_BESIDE = 32
-"""Purchases that are still planned for other parts of a question. Beside more than these, counts that are not surely
-cheaper than planned ones are not quoted, which takes time for each purchase, and do not take their place."""
+"""Purchases that are still planned for other parts of a question. Beside more than these, counts that are not
+surely cheaper than planned ones are not quoted, which takes time for each purchase, and do not take their place."""
 
 
 @dataclass(frozen=True, eq=False)
