@@ -112,8 +112,8 @@ def test_an_allowance_that_forgets_that_answers_get_dearer_is_noticed():
     for question in everything(np.random.default_rng(1)):
         session.ask_marginal(question)
     allowed, policy = session._buyer.policy._allowance, session._buyer.policy
-    assert allowed.permits([], least_share=policy.left / 911, asked=90)
-    assert not allowed.permits([], least_share=policy.left * 1e-12 / 911, asked=90)
+    assert allowed.permits([], least_share=policy.beta.left / 911, asked=90)
+    assert not allowed.permits([], least_share=policy.beta.left * 1e-12 / 911, asked=90)
 
 
 def test_the_allowance_grows_by_answers_that_cost_nothing(monkeypatch):
@@ -137,10 +137,16 @@ def test_the_allowance_grows_by_answers_that_cost_nothing(monkeypatch):
 def test_what_is_public_counts_for_nothing():
     session = session_of(curator(**GAUSSIAN), alpha=0.02, beta=0.05, queries=1000)
     session.ask("count")
+    for towns in range(1, 20):  # of no age: nobody, for sure
+        session.ask_marginal(conjunction(age=np.zeros(10, bool), town=towns >> np.arange(6) & 1 == 1))
     allowed = session._buyer.policy._allowance
     session._buyer._tell_served()
-    allowed._count_waiting(1)
-    assert allowed._direct_cost == 0
+    assert len(allowed._waiting) == 20
+    allowed._count_waiting(20)
+    assert (len(allowed._waiting), allowed._direct_cost) == (0, 0)
+    assert (
+        allowed._left == 0.05
+    )  # a share of beta would make later counts, and the three that are free, too dear
 
 
 def test_an_announced_class_was_asked_for_and_needs_no_allowance():

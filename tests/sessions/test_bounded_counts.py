@@ -71,15 +71,15 @@ QUESTIONS = ["count age < 30", "count by age, sex", "count town = a by sex", "co
 def test_a_purchase_takes_bounded_noise_where_that_costs_less_and_nothing_of_beta() -> None:
     p = project()
     asked = opened(p)
-    left = asked._buyer.policy.left
+    left = asked._buyer.policy.beta.left
     for question in QUESTIONS:
         answer = asked.ask(question)
         exact = asked.curator._truth.sums(answer.query)
         assert (np.abs(answer.value - exact) <= asked.width).all()  # for sure, whatever the coins
         assert (answer.error <= asked.width).all()
     assert bought(p) == ["BoundedNoise"] * 4
-    assert asked._buyer.policy.left == left
-    assert asked._buyer.policy._counts_bought == 0
+    assert asked._buyer.policy.beta.left == left
+    assert asked._buyer.policy.beta.counts_bought == 0
 
 
 def test_the_price_is_told_beforehand_and_charged() -> None:
@@ -242,4 +242,4 @@ def test_a_session_that_buys_bounded_noise_is_killed_anywhere_and_goes_on(
     again, repeated = life(tmp_path, ledger, 3)
     assert [a.value.tolist() for a in repeated] == [a.value.tolist() for a in answers]
     assert ledger.spent == whole.spent
-    assert again._buyer.policy.left == found._buyer.policy.left
+    assert again._buyer.policy.beta.left == found._buyer.policy.beta.left

@@ -349,7 +349,7 @@ def test_ten_thousand_questions_hold_together(name):
 def _a_share_for_each_question(patch):
     """β for every question, instead of for all."""
     priced = DirectPurchase.of
-    patch.setattr("understudy.sessions.policy.LEAST_SHARE", -1.0)  # its β is soon used up
+    patch.setattr("understudy.sessions.own_counts.LEAST_SHARE", -1.0)  # its β is soon used up
     patch.setattr(
         DirectPurchase,
         "of",

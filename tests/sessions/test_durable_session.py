@@ -224,9 +224,9 @@ def test_a_refused_purchase_leaves_neither_plan_nor_debit(path, monkeypatch):
         GaussianNoise(l2_squared=Fraction(1), variance=1 / (2 * rest)), question="q", request="others"
     )
     assert ledger.remaining.units == 0
-    before = (len(ledger.debits()), asked._buyer.policy.left)
+    before = (len(ledger.debits()), asked._buyer.policy.beta.left)
     assert asked.ask_marginal(questions()[0]).source == "uncertified"
-    assert (len(ledger.debits()), asked._buyer.policy.left) == before
+    assert (len(ledger.debits()), asked._buyer.policy.beta.left) == before
     assert (ledger.steps(asked._buyer.journal.debit), asked._known.step) == ([], 0)
     ledger.close()
 

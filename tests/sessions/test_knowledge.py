@@ -208,12 +208,12 @@ def test_a_box_can_be_had_from_its_key(box):
 
 
 def test_the_oldest_boxes_are_forgotten_first(monkeypatch):
-    monkeypatch.setattr("understudy.sessions.knowledge.MOST_BOXES", 100)
+    monkeypatch.setattr("understudy.sessions.box_bounds.MOST_BOXES", 100)
     knowledge = Knowledge(GRID, (ROWS, ROWS))
     for i in range(150):
         cells = np.arange(71) == i % 71
         knowledge.learn(Box(DOMAIN, {"town": cells}), (0.0, 1000.0 + i))
-    assert len(knowledge._low) <= 128
+    assert len(knowledge._boxes._low) <= 128
     assert knowledge.interval(Box(DOMAIN, {"town": np.arange(71) == 7})) == (0.0, 1078.0)
 
 

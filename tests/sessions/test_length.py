@@ -75,7 +75,7 @@ def test_a_class_of_marginals_gets_the_part_of_beta_that_its_questions_have_of_w
     policy = session._buyer.policy
     policy._marginals_rental.rent, policy._marginals_rental._seen = 100.0, 50
     policy._paid = 100.0 * (1 + beside)
-    left = policy.left
+    left = policy.beta.left
     session.ask_marginal(Marginal(DOMAIN, ("age", "town")))
     step = next(step for step in session._buyer.journal.all() if step["kind"] == "marginals")
     assert step["share"] == pytest.approx(rounded(left * part), rel=0.01)
@@ -101,9 +101,9 @@ def test_the_allowance_reckons_with_even_shares_after_a_main_class(others, monke
     monkeypatch.setattr(Allowance, "permits", lambda self, events, **given: seen.append(given["least_share"]))
     session = session_of(curator(**ABUNDANT), alpha=0.02, beta=0.05, queries=1000)
     policy = session._buyer.policy
-    offer = policy._ski_rental._offer(("age",), conjunction().where, ("ranges",), policy.left, others)
-    assert not policy._permits([offer], asked=1)
-    even = (policy.left - offer.share) / 1001
+    offer = policy._ski_rental._offer(("age",), conjunction().where, ("ranges",), policy.beta.left, others)
+    assert not policy._permission.permits([offer], asked=1)
+    even = (policy.beta.left - offer.share) / 1001
     assert seen[0] < even
     assert seen[1:] == ([] if others else [even])
 
@@ -115,7 +115,7 @@ def test_after_a_main_class_counts_get_even_shares_in_one_look_until_the_allowan
     monkeypatch.setattr(Allowance, "permits", lambda self, events, **given: permitted)
     session = session_of(curator(**ABUNDANT), alpha=0.02, beta=0.05, queries=1000)
     policy, known = session._buyer.policy, session._buyer.known.knowledge
-    policy.note(policy._ski_rental._offer(("age",), conjunction().where, ("ranges",), policy.left, 0.0))
+    policy.note(policy._ski_rental._offer(("age",), conjunction().where, ("ranges",), policy.beta.left, 0.0))
     count = conjunction(
         age=np.arange(10) < 1,
         sex=np.arange(DOMAIN["sex"].size) == 0,
@@ -123,8 +123,8 @@ def test_after_a_main_class_counts_get_even_shares_in_one_look_until_the_allowan
     )
     plan = policy.counts(known, count, asked=1)
     assert isinstance(plan, LookPurchase if permitted else DirectPurchase)
-    assert (plan.share > 4 * policy.left / 1001) == permitted
-    assert permitted or plan.share == pytest.approx(policy.left / 1001, rel=0.01)
+    assert (plan.share > 4 * policy.beta.left / 1001) == permitted
+    assert permitted or plan.share == pytest.approx(policy.beta.left / 1001, rel=0.01)
 
 
 def test_a_class_gets_the_part_of_beta_of_the_classes_that_it_contains():
@@ -133,7 +133,7 @@ def test_a_class_gets_the_part_of_beta_of_the_classes_that_it_contains():
     policy, where = session._buyer.policy, conjunction().where
     rental, by = policy._ski_rental, ("age", "sex")
     for one, kind in (("age", "ranges"), ("town", "subsets")):
-        rental.bought(rental._offer((one,), where, (kind,), policy.left, 0.0))
+        rental.bought(rental._offer((one,), where, (kind,), policy.beta.left, 0.0))
     assert rental._paid_inside((by, ())) == rental._prices[("age",), ()] > 0
     assert rental._paid_inside((by, (("town", b"x"),))) == 0
 

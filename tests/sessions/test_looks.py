@@ -76,10 +76,10 @@ def test_the_price_is_that_of_both_looks():
 
 def test_the_share_of_beta_is_taken_once():
     session = opened()
-    before = session._buyer.policy.left
+    before = session._buyer.policy.beta.left
     session.ask_marginal(LARGE)
     first, second = session._buyer.journal.all()
-    assert session._buyer.policy.left == pytest.approx(before - first["of beta"])
+    assert session._buyer.policy.beta.left == pytest.approx(before - first["of beta"])
     assert first["looks"] == second["looks"]
     assert session._buyer.policy.read(second).share == 0.0
 

@@ -197,14 +197,14 @@ def plans(session: Session, kind: str) -> list[dict]:
 def test_the_third_of_three_boxes_buys_what_is_missing():
     session = opened()
     for question in in_threes(8):
-        before, left = session.price(question), session._buyer.policy.left
+        before, left = session.price(question), session._buyer.policy.beta.left
         count = len(plans(session, "completing"))
         answer = session.ask_marginal(question)
         assert answer.cost.amount <= before.amount
         assert (np.abs(answer.value - TOWN.exact(question)) <= answer.error).all()
         assert (answer.error <= session.width).all()
         if len(plans(session, "completing")) > count:
-            assert session._buyer.policy.left == left  # its share was taken with the first term
+            assert session._buyer.policy.beta.left == left  # its share was taken with the first term
     completing, fresh = plans(session, "completing"), plans(session, "fresh")
     assert len(completing) >= 2
     cheapest = min(Fraction(plan["rho"]) for plan in fresh)

@@ -104,11 +104,11 @@ def test_no_question_of_several_parts_costs_more_than_its_price(monkeypatch, que
         ]
         plan = session._planned(session._least(parts), "")
         quoted = session._buyer.funds("").quote(plan.purchases).units
-        spent, left = one.ledger.spent.units, session._buyer.policy.left
-        after = session._buyer.policy.after(plan.purchases).left
+        spent, left = one.ledger.spent.units, session._buyer.policy.beta.left
+        after = session._buyer.policy.after(plan.purchases).beta.left
         session.counts(parts)
         assert one.ledger.spent.units - spent <= quoted
-        assert min(after, left) <= session._buyer.policy.left
+        assert min(after, left) <= session._buyer.policy.beta.left
     assert budget == "gdp" or AHEAD & set(kinds(session))  # little noise has no price under `gdp`
 
 

@@ -146,7 +146,7 @@ def test_a_killed_session_goes_on_where_it_was():
     answers = [session.ask_marginal(question) for question in questions]
     spent = ledger.spent
     again = session_of(curator(ledger=ledger, seed=2), alpha=0.02, beta=0.05, queries=200, name="mine")
-    assert again._buyer.policy.left == session._buyer.policy.left
+    assert again._buyer.policy.beta.left == session._buyer.policy.beta.left
     for question, answer in zip(questions, answers, strict=True):
         repeated = again.ask_marginal(question)
         if answer.source == "measured" and repeated.source == "repeat":
@@ -486,7 +486,7 @@ def test_a_process_that_lags_behind_pays_nothing_for_what_another_bought():
 
 def test_a_session_far_beyond_its_questions_still_answers():
     opened = session_of(curator(), alpha=0.02, queries=1, mechanism="direct")
-    opened._buyer.policy.left = 1e-260
+    opened._buyer.policy.beta.left = 1e-260
     assert opened.ask("count town = 'c' and sex = 'F'").source == "uncertified"
 
 

@@ -13,7 +13,7 @@ from session_table import DOMAIN, conjunction, curator
 from understudy.errors import RequestConflictError
 from understudy.query.box import Box, Grid
 from understudy.query.marginal import Marginal
-from understudy.sessions import buyer, knowledge
+from understudy.sessions import box_bounds, buyer, knowledge
 from understudy.sessions.session import session as session_of
 from understudy.sessions.terms import ranges
 
@@ -149,7 +149,7 @@ def test_what_was_known_stays_as_it_was(session):
 
 
 def test_a_full_list_of_boxes_is_copied_before_it_is_written_over(monkeypatch):
-    monkeypatch.setattr(knowledge, "MOST_BOXES", 64)
+    monkeypatch.setattr(box_bounds, "MOST_BOXES", 64)
     known = knowledge.Knowledge(Grid(DOMAIN), (4000.0, 4000.0))
     box = Box(DOMAIN, {"age": np.arange(10) < 4, "town": np.arange(6) < 2})
     for count in range(64):

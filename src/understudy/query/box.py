@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.domain.bins import Bins
-from understudy.domain.domain import Domain
+from understudy.domain.domain import Clique, Domain
 from understudy.domain.edge import Ordered
 from understudy.domain.refinement import RefinedDomain, refined
 from understudy.errors import DomainError
@@ -83,6 +83,11 @@ class Box:
     def within(self, name: str, cells: Cells) -> Box:
         """The box with one more condition, on an attribute that is free so far."""
         return Box(self.domain, {**self.sides, name: cells})
+
+    def at(self, by: Clique, place: Iterable[int]) -> Box:
+        """The rows of the box in one cell of attributes, which it has no conditions on."""
+        cells = {n: np.arange(self.domain[n].size) == i for n, i in zip(by, place, strict=True)}
+        return Box(self.domain, {**self.sides, **cells})
 
 
 @dataclass(frozen=True, eq=False)

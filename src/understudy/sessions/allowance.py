@@ -50,7 +50,7 @@ from understudy.privacy.joint import Joint
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.sessions.calibrator import Calibrator, rounded
-from understudy.sessions.cell_loads import CellLoads
+from understudy.sessions.cell_loads import CellLoads, costs_no_cell_more
 from understudy.sessions.direct import DirectPurchase, intervals
 from understudy.sessions.knowledge import Knowledge
 from understudy.sessions.terms import Terms
@@ -109,6 +109,10 @@ class Allowance:
         """Remember what the counts of a question cost, of one look or of another."""
         self._paid.add(event)
 
+    def is_no_dearer(self, event: Event, other: Event) -> bool:
+        """Whether an event costs no cell more than another one."""
+        return costs_no_cell_more(self._joint, event, other)
+
     # ---- the rule
 
     def permits(
@@ -147,9 +151,12 @@ class Allowance:
 
     def _count_waiting(self, asked: int) -> None:
         for _ in range(min(len(self._waiting), MOST_COUNTED)):
+            marginal = self._waiting.popleft()
+            if self._is_public(marginal):  # it costs nothing directly either, and takes no share of β there
+                continue
             share = self._share(asked)
             self._left -= share
-            self._count(self._waiting.popleft(), share)
+            self._count(marginal, share)
 
     def _share(self, asked: int) -> float:
         """The part of β that a question gets which is bought by itself: an even one of what is left."""
@@ -158,11 +165,13 @@ class Allowance:
     def _price(self, share: float) -> Fraction:
         return self._calibrator.price_of_counts(self._calibrator.single_count, share, 1).amount
 
-    def _count(self, marginal: Marginal, share: float) -> None:
-        """Add one more question to the account of D; nothing where its answer is public."""
+    def _is_public(self, marginal: Marginal) -> bool:
+        """Whether nothing has to be bought for a question, also by who asks directly."""
         known = intervals(self._public, marginal)
-        if known is not None and not bool((known.high > known.low).any()):
-            return
+        return known is not None and not bool((known.high > known.low).any())
+
+    def _count(self, marginal: Marginal, share: float) -> None:
+        """Add one more question to the account of D."""
         purchase = DirectPurchase.of(self._calibrator, self._public, marginal, share)
         event = self._calibrator.charged(purchase.event(self._calibrator))
         self._direct = self._joint.after(self._direct, event)

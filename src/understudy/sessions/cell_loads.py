@@ -44,3 +44,21 @@ class CellLoads:
             cells = np.array([span.mask >> cell & 1 for cell in range(span.size)], np.float64)
             inside = inside * cells.reshape([-1 if i == axis else 1 for i in range(inside.ndim)])
         return inside
+
+
+def costs_no_cell_more(joint: Joint, event: Event, other: Event) -> bool:
+    """Whether an event adds to F·Φ(x) no more than another one does, whatever the cell x is.
+
+    Each part of the other event is compared with one part of this one: that needs no sum over cells, and is the
+    whole comparison for the noise of one marginal, which has one part.
+    """
+    mine, others = joint.loads(event), joint.loads(other)
+    return len(mine) == len(others) and all(
+        units <= most and all(_is_inside(region, span) for span in around)
+        for (units, region), (most, around) in zip(mine, others, strict=True)
+    )
+
+
+def _is_inside(region: tuple[Span, ...], span: Span) -> bool:
+    """Whether all cells of a region are in a span of an attribute."""
+    return any(own.attribute == span.attribute and not own.mask & ~span.mask for own in region)

@@ -11,7 +11,7 @@ from the start (`looks`).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -40,6 +40,7 @@ from understudy.sessions.knowledge import (
 from understudy.sessions.moment_bounds import moment_intervals
 from understudy.sessions.planned_sums import WEIGHT
 from understudy.sessions.purchase import PurchaseRequest, PurchaseResult
+from understudy.sessions.unknown_cells import spread, unknown_part
 from understudy.sessions.weighted_sums import weighted_intervals
 
 BOUNDED = "bounded"
@@ -149,6 +150,7 @@ class DirectPurchase:
                 was released before, and written into the ledger with the plan. Their noise is independent of that,
                 so that the union bound over them holds. All other cells keep what is known of them; the band says
                 nothing of their noise.
+    Part        With `in_part` the one paid cell alone is looked at (`unknown_cells`).
     Cost        `price`, in the ledger's currency, for a row that moves one count by one.
     """
 
@@ -159,6 +161,12 @@ class DirectPurchase:
     price: Price
     of_sum: float = 0.0
     is_certain: bool = False
+    in_part: bool = False
+
+    @property
+    def measured(self) -> Marginal:
+        """The marginal that is looked at: the question's own, or its part that is not known (`unknown_cells`)."""
+        return measured_of(self.marginal, self.paid, in_part=self.in_part)
 
     @classmethod
     def of(
@@ -181,6 +189,20 @@ class DirectPurchase:
         price = calibrator.price_of_counts(marginal, share - of_sum, int(paid.sum()))
         return cls(marginal, paid, share, price, of_sum)
 
+    def of_unknown(self, calibrator: Calibrator) -> DirectPurchase | None:
+        """The same with a look at the one cell that is paid for; None where it is not one of a breakdown."""
+        part = unknown_part(self.marginal, self.paid)
+        if part is None or self.is_certain:
+            return None
+        of_sum = self.of_sum if can_plan_sum(calibrator, part) else 0.0
+        price = calibrator.price_of_counts(part, self.share - of_sum, int(self.paid.sum()))
+        return replace(self, price=price, of_sum=of_sum, in_part=True)
+
+    def of_all(self, calibrator: Calibrator) -> DirectPurchase:
+        """The same with all cells paid for: what the question costs where nothing of it is known."""
+        price = calibrator.price_of_counts(self.marginal, self.share - self.of_sum, self.marginal.size)
+        return replace(self, paid=np.ones(self.marginal.shape, bool), price=price)
+
     @classmethod
     def certain(cls, calibrator: Calibrator, marginal: Marginal, *, spare: int = 1) -> DirectPurchase | None:
         """All counts of a question with bounded noise, surely within the width, at the smallest price for that.
@@ -200,24 +222,26 @@ class DirectPurchase:
         """The purchase of a plan in the ledger."""
         marginal = from_plain(calibrator.curator.domain, plan["question"])
         paid, certain = from_text(plan["paid"], marginal.shape), plan.get("noise") == BOUNDED
-        return cls(marginal, paid, plan["share"], Price.from_plain(plan), of_sum_in(plan), certain)
+        price = Price.from_plain(plan)
+        return cls(marginal, paid, plan["share"], price, of_sum_in(plan), certain, is_in_part(plan))
 
     def plain(self) -> dict[str, Any]:
         """The plan: question, paid cells, share of β and price; the part of a planned sum, and bounded noise."""
         cells = {"question": plain(self.marginal), "paid": as_text(self.paid)}
         noise = {"noise": BOUNDED} if self.is_certain else {}
-        return {**cells, "share": self.share, **plain_sum(self.of_sum), **self.price.as_plain(), **noise}
+        summed, part = plain_sum(self.of_sum), plain_part(in_part=self.in_part)
+        return {**cells, "share": self.share, **summed, **self.price.as_plain(), **noise, **part}
 
     def band(self, calibrator: Calibrator) -> dict[str, Any]:
         """Nothing: the band is the session's width."""
         return {}
 
     def event(self, calibrator: Calibrator) -> Event:
-        """The noise on the counts, located at the cells that the question reads."""
-        return calibrator.curator.located([self.marginal], self._mechanism(calibrator))
+        """The noise on the counts, located at the cells that are looked at."""
+        return calibrator.curator.located([self.measured], self._mechanism(calibrator))
 
     def _mechanism(self, calibrator: Calibrator) -> Additive:
-        made = calibrator.curator.calibration.mechanism(self.marginal, self.price, certain=self.is_certain)
+        made = calibrator.curator.calibration.mechanism(self.measured, self.price, certain=self.is_certain)
         return made[0]
 
     def make(self, calibrator: Calibrator, knowledge: Knowledge, request: PurchaseRequest) -> PurchaseResult:
@@ -225,20 +249,36 @@ class DirectPurchase:
 
         There is no answer where cells that were known at the time of the plan are not known here.
         """
+        looked_at = self.measured
         if not self.is_certain:
-            begin_sum(calibrator, knowledge, self.marginal, self.of_sum)
-        measured = request.measure(calibrator.curator, self.marginal, self.price, certain=self.is_certain)
-        table = narrowed(knowledge, self.marginal, self.paid, measured.noisy, calibrator.width)
+            begin_sum(calibrator, knowledge, looked_at, self.of_sum)
+        measured = request.measure(calibrator.curator, looked_at, self.price, certain=self.is_certain)
+        noisy = whole_counts(knowledge, self.marginal, self.paid, measured.noisy, in_part=self.in_part)
+        table = narrowed(knowledge, self.marginal, self.paid, noisy, calibrator.width)
         variance = float(self._mechanism(calibrator).variance)
         if not self.is_certain:
-            finish_sum(knowledge, self.marginal, measured.noisy, variance)
-        learn(knowledge, self.marginal, table, measured.noisy, variance)
+            finish_sum(knowledge, looked_at, measured.noisy, variance)
+        learn(knowledge, self.marginal, table, noisy, variance, only=self.paid if self.in_part else None)
         knowledge.first_looks.pop(identity(self.marginal), None)
         if bool((table.high - table.low > 2 * calibrator.width + TOUCHING).any()):
             return PurchaseResult(measured.cost)
-        value, error = nearest(table, measured.noisy, calibrator.width)
-        answer = Answer(self.marginal, value, error, measured.noisy, measured.cost, 1.0)
+        value, error = nearest(table, noisy, calibrator.width)
+        answer = Answer(self.marginal, value, error, noisy, measured.cost, 1.0)
         return PurchaseResult(measured.cost, self.marginal, answer)
+
+
+def measured_of(marginal: Marginal, paid: Cells, *, in_part: bool) -> Marginal:
+    """The marginal that a purchase looks at: that of its question, or `in_part` the count of its one paid cell."""
+    part = unknown_part(marginal, paid) if in_part else None
+    return marginal if part is None else part
+
+
+def whole_counts(
+    knowledge: Knowledge, marginal: Marginal, paid: Cells, noisy: Values, *, in_part: bool
+) -> Values:
+    """Noisy counts of all cells of a question; where one cell alone was looked at, the others are predicted."""
+    known = intervals(knowledge, marginal) if in_part else None
+    return noisy if known is None else spread(knowledge, marginal, known, paid, noisy)
 
 
 def narrowed(
@@ -257,9 +297,18 @@ def narrowed(
 
 
 def learn(
-    knowledge: Knowledge, marginal: Marginal, table: IntervalTable, noisy: Values, variance: float
+    knowledge: Knowledge,
+    marginal: Marginal,
+    table: IntervalTable,
+    noisy: Values,
+    variance: float,
+    *,
+    only: Cells | None = None,
 ) -> None:
-    """Add the intervals of a question's cells to the knowledge, and keep its noisy counts for stand-ins."""
+    """Add the intervals of a question's cells to the knowledge, and keep its noisy counts for stand-ins.
+
+    `only` is the cell with a noisy count, where one alone has one.
+    """
     box = boxes_of(marginal)
     if isinstance(marginal.domain, RefinedDomain):
         knowledge.cuts.learn(marginal, table)
@@ -270,7 +319,11 @@ def learn(
         knowledge.learn_table(marginal.by, box, table)
     else:
         knowledge.learn(box, (float(table.low), float(table.high)))
-    knowledge.keep(ReleasedTable(marginal.by, box, noisy, variance))
+    if only is None:
+        knowledge.keep(ReleasedTable(marginal.by, box, noisy, variance))
+    else:
+        [place] = np.argwhere(only)
+        knowledge.keep(ReleasedTable((), box.at(marginal.by, place), np.array(noisy[tuple(place)]), variance))
 
 
 # ---- the sum that is planned with counts
@@ -305,3 +358,16 @@ def plain_sum(share: float) -> dict[str, Any]:
 def of_sum_in(plan: Mapping[str, Any]) -> float:
     """The share of β of the sum that the purchase of a plan plans; none did before version 0.2."""
     return float(plan.get("sum", 0.0))
+
+
+# ---- what a plan says of a breakdown of which a part is looked at
+
+
+def plain_part(*, in_part: bool) -> dict[str, Any]:
+    """What a plan says of a purchase that looks at one cell alone: nothing where it looks at all."""
+    return {"part": True} if in_part else {}
+
+
+def is_in_part(plan: Mapping[str, Any]) -> bool:
+    """Whether the purchase of a plan looks at one cell alone; none did before version 0.2."""
+    return bool(plan.get("part", False))

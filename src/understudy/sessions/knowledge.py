@@ -23,8 +23,9 @@ from numpy.typing import NDArray
 
 from understudy.domain.domain import Clique
 from understudy.domain.refinement import RefinedDomain
-from understudy.query.box import Box, Grid, Words
+from understudy.query.box import Box, Grid
 from understudy.query.marginal import Marginal
+from understudy.sessions.box_bounds import BoxBounds
 from understudy.sessions.cut_knowledge import CutKnowledge
 from understudy.sessions.one_way import OneWay
 from understudy.sessions.planned_sums import PlannedSums
@@ -43,8 +44,8 @@ TOUCHING = 1e-6
 UNBOUNDED = 2.0**60
 """An upper end, in people, where nothing bounds a count: more than any table has, and exact in arithmetic."""
 
-MOST_BOXES = 1 << 15
-"""Boxes with known counts that are searched for supersets and subsets; older ones are forgotten first."""
+MOST_ALONE = 64
+"""Cells of a marginal that are looked for, each by itself, among the counts that were bought."""
 
 MOST_FIXED = 3
 """Conditions that a table is looked for which groups by them instead."""
@@ -128,20 +129,14 @@ class Knowledge:
     _contradiction: Contradiction = field(default_factory=Contradiction)
     _grids: dict[Clique, dict[Place, ReleasedClass]] = field(default_factory=dict)
     sums: PlannedSums = field(init=False)
-    _words: Words = field(init=False)
-    _masks: Words = field(init=False)
-    _low: Values = field(init=False)
-    _high: Values = field(init=False)
-    _used: int = 0
+    _boxes: BoxBounds = field(init=False)
     _kept: int = 0
     _tables: dict[tuple[Clique, Place], IntervalTable] = field(default_factory=dict)
     _outer: UpperEnds = field(default_factory=UpperEnds)
 
     def __post_init__(self) -> None:
         self.sums = PlannedSums(self.grid.domain)
-        self._words = np.zeros((64, self.grid.everyone.size), np.uint64)
-        self._low, self._high = np.zeros(64), np.zeros(64)
-        self._masks = np.zeros(64, np.uint64)
+        self._boxes = BoxBounds(self.grid)
 
     @property
     def contradicted(self) -> bool:
@@ -151,7 +146,6 @@ class Knowledge:
     def copy(self) -> Knowledge:
         """The same knowledge, to be added to; this one stays as it is as long as nobody adds to it.
 
-        Both hold one list of boxes: `learn` writes beyond the end that this one knows, or copies the list first.
         Only one copy of a knowledge may be added to, and later ones are copied from that.
         """
         other = copy(self)
@@ -159,26 +153,13 @@ class Knowledge:
         other.marginals, other.released = list(self.marginals), self.released.copy()
         other._grids = {by: dict(held) for by, held in self._grids.items()}
         other._outer, other.cuts = self._outer.copy(), self.cuts.copy()
+        other._boxes = self._boxes.copy()
         other.first_looks, other.sums = dict(self.first_looks), self.sums.copy()
         return other
 
     def learn(self, box: Box, interval: Interval) -> None:
         """Add that the count of a box lies in an interval, in people."""
-        if self._used == len(self._low) and self._used < MOST_BOXES:
-            self._words = np.concatenate([self._words, np.zeros_like(self._words)])
-            self._masks = np.concatenate([self._masks, np.zeros_like(self._masks)])
-            self._low = np.concatenate([self._low, np.zeros_like(self._low)])
-            self._high = np.concatenate([self._high, np.zeros_like(self._high)])
-        if (
-            self._used >= MOST_BOXES
-        ):  # the oldest place is written over, which readers of other copies look at
-            self._words, self._masks = self._words.copy(), self._masks.copy()
-            self._low, self._high = self._low.copy(), self._high.copy()
-        place = self._used % MOST_BOXES
-        self._words[place] = self.grid.words(box)
-        self._masks[place] = self.grid.mask(box)
-        self._low[place], self._high[place] = interval
-        self._used += 1
+        self._boxes.learn(box, interval)
 
     def learn_table(self, by: Clique, where: Box, table: IntervalTable) -> None:
         """Add that the counts of a marginal of the rows in a box lie in intervals."""
@@ -216,11 +197,11 @@ class Knowledge:
     def interval(self, box: Box) -> Interval:
         """The narrowest interval, in people, that follows for the count of a box."""
         low, high = self.frechet(box)
-        for below, above in (self._within_boxes(box), self._of_tables(box), *self._of_classes(box)):
+        for below, above in (self._boxes.interval(box), self._of_tables(box), *self._of_classes(box)):
             low, high = max(low, below), min(high, above)
         other = box.complement()
         if other is not None:
-            below, above = self._within_boxes(other)
+            below, above = self._boxes.interval(other)
             low, high = max(low, self.total[0] - above), min(high, self.total[1] - below)
         if low <= high:
             return low, high
@@ -263,25 +244,6 @@ class Knowledge:
             held += max(below, 0.0)
         if box.sides:
             low = max(0.0, held - (len(box.sides) - 1) * self.total[1])
-        return low, high
-
-    def _within_boxes(self, box: Box) -> Interval:
-        """At most what a box around it has, at least what a box inside it has."""
-        used = min(self._used, MOST_BOXES)
-        if not used:
-            return 0.0, np.inf
-        mine, mask, masks = self.grid.words(box), self.grid.mask(box), self._masks[:used]
-        low, high = 0.0, np.inf
-        # A box around this one has no condition on any other attribute; one inside it has one on each of its own.
-        around = np.flatnonzero((masks & ~mask) == 0)
-        if around.size:
-            around = around[((self._words[around] & mine) == mine).all(axis=1)]
-            high = float(self._high[around].min(initial=np.inf))
-        inside = np.flatnonzero((masks & mask) == mask)
-        if inside.size:
-            words = self._words[inside]
-            inside = inside[((words & mine) == words).all(axis=1)]
-            low = float(self._low[inside].max(initial=0.0))
         return low, high
 
     def _of_tables(self, box: Box) -> Interval:
@@ -342,7 +304,21 @@ class Knowledge:
         for held in self.marginals if where.sides else ():
             ends = of_marginals(held, by, where)
             low, high = np.maximum(low, ends[0]), np.minimum(high, ends[1])
+        if low.size <= MOST_ALONE:
+            ends = self._of_cells(by, where)
+            low, high = np.maximum(low, ends[0]), np.minimum(high, ends[1])
         return self.settled(low, high)
+
+    def _of_cells(self, by: Clique, where: Box) -> tuple[Values, Values]:
+        """Ends that counts which were bought by themselves give the cells of a marginal, each cell being a box."""
+        shape = self.grid.domain.shape(by)
+        cells = [where.at(by, place) for place in np.ndindex(*shape)]
+        low, high = self._boxes.intervals(cells)
+        others = [other for cell in cells if (other := cell.complement()) is not None]
+        if len(others) == len(cells):
+            below, above = self._boxes.intervals(others)
+            low, high = np.maximum(low, self.total[0] - above), np.minimum(high, self.total[1] - below)
+        return low.reshape(shape), high.reshape(shape)
 
     def _slices(self, by: Clique, where: Box) -> Iterator[IntervalTable]:
         """Released tables of which a marginal is a slice: they group by what its condition fixes to one cell."""

@@ -47,10 +47,14 @@ from understudy.sessions.direct import (
     begin_sum,
     finish_sum,
     intervals,
+    is_in_part,
     learn,
+    measured_of,
     narrowed,
     of_sum_in,
+    plain_part,
     plain_sum,
+    whole_counts,
 )
 from understudy.sessions.knowledge import TOUCHING, Knowledge, Values, nearest
 from understudy.sessions.predicted_counts import predicted
@@ -80,6 +84,7 @@ class LookPurchase:
     prices     of the first and of the second look
     second     whether this is the second one
     of_sum     the share of β, taken with the first look too, of the sum that is planned with both together
+    in_part    whether the one paid cell alone is looked at (`unknown_cells`)
     """
 
     kind: ClassVar[str] = "look"
@@ -89,6 +94,7 @@ class LookPurchase:
     prices: tuple[Price, Price]
     second: bool = False
     of_sum: float = 0.0
+    in_part: bool = False
 
     @classmethod
     def of(cls, calibrator: Calibrator, knowledge: Knowledge, direct: DirectPurchase) -> LookPurchase | None:
@@ -109,11 +115,12 @@ class LookPurchase:
         """Counts in two looks, of which the first costs this part of both; these keep the session's width."""
         own = direct.share - direct.of_sum
         tails = _tails(own, int(direct.paid.sum()))
-        moved = calibrator.curator.calibration.sensitivity(direct.marginal)
+        moved = calibrator.curator.calibration.sensitivity(direct.measured)
         both = float(moved.l2_squared) / 2 * (tails[1] / (calibrator.width - 1)) ** 2
         first = Price(direct.price.currency, digits(part * both))
         second = Price(first.currency, digits(both - float(first.amount)))
-        return cls(direct.marginal, direct.paid, own, (first, second), of_sum=direct.of_sum)
+        prices, part = (first, second), direct.in_part
+        return cls(direct.marginal, direct.paid, own, prices, of_sum=direct.of_sum, in_part=part)
 
     @classmethod
     def read(cls, calibrator: Calibrator, plan: Mapping[str, Any]) -> LookPurchase:
@@ -121,7 +128,13 @@ class LookPurchase:
         marginal = from_plain(calibrator.curator.domain, plan["question"])
         first, second = (Price("rho", Fraction(text)) for text in plan["looks"])
         paid = from_text(plan["paid"], marginal.shape)
-        return cls(marginal, paid, plan["of beta"], (first, second), plan["second"], of_sum_in(plan))
+        prices, part = (first, second), is_in_part(plan)
+        return cls(marginal, paid, plan["of beta"], prices, plan["second"], of_sum_in(plan), part)
+
+    @property
+    def measured(self) -> Marginal:
+        """The marginal that is looked at: the question's own, or its part that is not known."""
+        return measured_of(self.marginal, self.paid, in_part=self.in_part)
 
     @property
     def share(self) -> float:
@@ -148,6 +161,7 @@ class LookPurchase:
             "second": self.second,
             **plain_sum(self.of_sum),
             **self.price.as_plain(),
+            **plain_part(in_part=self.in_part),
         }
 
     def band(self, calibrator: Calibrator) -> dict[str, Any]:
@@ -155,13 +169,13 @@ class LookPurchase:
         return {}
 
     def event(self, calibrator: Calibrator) -> Event:
-        """The noise of this look on the counts, located at the cells that the question reads."""
-        mechanism, _ = calibrator.curator.calibration.mechanism(self.marginal, self.price)
-        return calibrator.curator.located([self.marginal], mechanism)
+        """The noise of this look on the counts, located at the cells that are looked at."""
+        mechanism, _ = calibrator.curator.calibration.mechanism(self.measured, self.price)
+        return calibrator.curator.located([self.measured], mechanism)
 
     def _variances(self, calibrator: Calibrator) -> tuple[float, float]:
         first, second = (
-            float(calibrator.curator.calibration.mechanism(self.marginal, price)[0].variance)
+            float(calibrator.curator.calibration.mechanism(self.measured, price)[0].variance)
             for price in self.prices
         )
         return first, second
@@ -170,7 +184,7 @@ class LookPurchase:
         """Half the width of this look's band, in people."""
         cells = int(self.paid.sum())
         if not self.second:
-            mechanism, _ = calibrator.curator.calibration.mechanism(self.marginal, self.prices[0])
+            mechanism, _ = calibrator.curator.calibration.mechanism(self.measured, self.prices[0])
             return float(mechanism.error(exact(FIRST * self.of_beta), cells=cells))
         first, second = self._variances(calibrator)
         return _tails(self.of_beta, cells)[1] * (1 / (1 / first + 1 / second)) ** 0.5 * (1 + 1e-12) + 1
@@ -181,10 +195,11 @@ class LookPurchase:
         The second look is put together with the first, whose counts the knowledge keeps until then. By itself it
         has no band: where the first is not known, nothing is learnt from it.
         """
+        looked_at, asked = self.measured, identity(self.marginal)
         if not self.second:
-            begin_sum(calibrator, knowledge, self.marginal, self.of_sum)
-        measured = request.measure(calibrator.curator, self.marginal, self.price)
-        noisy, asked = measured.noisy, identity(self.marginal)
+            begin_sum(calibrator, knowledge, looked_at, self.of_sum)
+        measured = request.measure(calibrator.curator, looked_at, self.price)
+        noisy = whole_counts(knowledge, self.marginal, self.paid, measured.noisy, in_part=self.in_part)
         if self.second:
             first = knowledge.first_looks.get(asked)
             if first is None:
@@ -194,8 +209,9 @@ class LookPurchase:
         variances = self._variances(calibrator)
         variance = 1 / (1 / variances[0] + 1 / variances[1]) if self.second else variances[0]
         if self.second:
-            finish_sum(knowledge, self.marginal, noisy, variance)
-        learn(knowledge, self.marginal, table, noisy, variance)
+            counts = np.array(noisy[self.paid][0]) if self.in_part else noisy
+            finish_sum(knowledge, looked_at, counts, variance)
+        learn(knowledge, self.marginal, table, noisy, variance, only=self.paid if self.in_part else None)
         knowledge.first_looks.pop(asked, None)
         if bool((table.high - table.low > 2 * calibrator.width + TOUCHING).any()):
             if not self.second:
@@ -248,4 +264,4 @@ def _distance(knowledge: Knowledge, direct: DirectPurchase, width: int) -> float
         return np.inf
     expected = np.clip(expected, known.low, known.high)
     far = float(np.minimum(expected - known.low, known.high - expected)[direct.paid].max(initial=0.0)) / width
-    return far if direct.marginal.by else max(far - FAR, 0.0)
+    return far if direct.measured.by else max(far - FAR, 0.0)

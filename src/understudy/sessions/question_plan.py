@@ -19,9 +19,10 @@ from dataclasses import dataclass, field
 
 from understudy.query.marginal import Marginal
 from understudy.sessions.answer_memory import Identity, identity
+from understudy.sessions.completing import CompletingPurchase
 from understudy.sessions.histogram import HistogramPurchase, RowCountPurchase
 from understudy.sessions.marginals_class import MarginalsPurchase
-from understudy.sessions.policy import OwnCounts
+from understudy.sessions.own_counts import OwnCounts
 from understudy.sessions.product_class import ProductPurchase
 from understudy.sessions.purchase import Purchase
 
@@ -92,14 +93,20 @@ def is_own(purchases: Sequence[Purchase]) -> bool:
 def are_no_dearer(counts: Sequence[Purchase], planned: Sequence[Purchase]) -> bool:
     """Whether a question's own counts cost surely no more than those that were planned for it.
 
-    Both read the same cells, so that of two looks at them the one of the smaller price is never dearer, now or
-    later; and fewer looks never cost more.
+    Of two looks at the same cells the one of the smaller price is never dearer, now or later; and fewer looks
+    never cost more. Of looks at different cells nothing is said here.
     """
-    new, old = ([one.price for one in side if isinstance(one, OwnCounts)] for side in (counts, planned))
+    new, old = ([one for one in side if isinstance(one, OwnCounts)] for side in (counts, planned))
     return len(new) <= len(old) and all(
-        mine.currency == other.currency and mine.amount <= other.amount
-        for mine, other in zip(new, old, strict=False)
+        identity(_looked_at(one)) == identity(_looked_at(other))
+        and one.price.currency == other.price.currency
+        and one.price.amount <= other.price.amount
+        for one, other in zip(new, old, strict=False)
     )
+
+
+def _looked_at(counts: OwnCounts) -> Marginal:
+    return counts.marginal if isinstance(counts, CompletingPurchase) else counts.measured
 
 
 def scope(purchase: Purchase) -> tuple[object, ...] | None:

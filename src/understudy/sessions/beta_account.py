@@ -1,0 +1,97 @@
+"""How β is divided among the purchases of a session, and what is left of it.
+
+β is divided beforehand: fixed parts for the number of rows and for histograms, the rest for classes and for the
+counts of single questions. Every purchase takes a part of what is left of its own, so that the shares of all
+purchases add up to at most β, however many there are. [union bound over purchases, in `session`] Counts with
+bounded noise cannot fail: they take nothing of β, and what they would have taken stays for what can.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import singledispatchmethod
+from math import nextafter
+
+from understudy.sessions.completing import CompletingPurchase
+from understudy.sessions.direct import DirectPurchase
+from understudy.sessions.histogram import HistogramPurchase, RowCountPurchase
+from understudy.sessions.looks import LookPurchase
+from understudy.sessions.product_class import ProductPurchase
+from understudy.sessions.purchase import Purchase
+
+HISTOGRAMS = 0.1
+"""Part of β for histograms whose bands hold for all ranges, or all sets, of an attribute's cells at once."""
+
+CELLS = 0.02
+"""Part of β for histograms whose bands hold for single cells only."""
+
+TOTAL = 0.02
+"""Part of β for the number of rows, where that is private."""
+
+MAIN = 0.4
+"""A class that gets more than this part of what is left of β is a main class: little else was paid for."""
+
+OF_THEIR_OWN = (HistogramPurchase, RowCountPurchase)
+"""Purchases with a part of β of their own."""
+
+
+class BetaAccount:
+    """Keeps account of β, as a probability, for one session.
+
+    Promise     The shares of β of all purchases that are planned and noted add up to at most β.
+    Why         Each share is a fraction of `left`, from which it is taken before the next one is planned; rounding
+                is always downwards.
+
+    left               what is left of β for classes and single questions
+    counts_bought      how many counts of single questions have had a share
+    has_main_class     whether a class had much of what was left when it was bought
+    """
+
+    def __init__(self, beta: float, *, rows_are_public: bool) -> None:
+        self.left = beta * (1 - HISTOGRAMS - CELLS - (0.0 if rows_are_public else TOTAL))
+        self.counts_bought = 0
+        self.has_main_class = False
+
+    def is_main(self, purchase: Purchase) -> bool:
+        """Whether a class gets much of what is left of β, since little was paid beside it."""
+        return isinstance(purchase, ProductPurchase) and purchase.share > MAIN * self.left
+
+    def left_after(self, purchases: Sequence[Purchase]) -> float:
+        """What would be left of β after purchases."""
+        return self.left - sum(p.share for p in purchases if not isinstance(p, OF_THEIR_OWN))
+
+    @singledispatchmethod
+    def note(self, purchase: Purchase) -> None:
+        """Take a purchase's share from β: it stands in the journal, and the share is gone whatever comes of it.
+
+        The number of rows and histograms have parts of β of their own, and are bought once each.
+        """
+        self._take(purchase.share)
+
+    def _take(self, share: float) -> None:
+        self.left = max(nextafter(self.left - share, 0.0), 0.0)
+
+    @note.register
+    def _(self, purchase: ProductPurchase) -> None:
+        self.has_main_class = self.has_main_class or self.is_main(purchase)
+        self._take(purchase.share)
+
+    @note.register
+    def _(self, purchase: DirectPurchase) -> None:
+        if not purchase.is_certain:
+            self.counts_bought += 1
+            self._take(purchase.share)
+
+    @note.register
+    def _(self, purchase: LookPurchase) -> None:
+        self.counts_bought += not purchase.second
+        self._take(purchase.share)
+
+    @note.register
+    def _(self, purchase: CompletingPurchase) -> None:
+        self.counts_bought += 1
+
+    @note.register(RowCountPurchase)
+    @note.register(HistogramPurchase)
+    def _(self, purchase: RowCountPurchase | HistogramPurchase) -> None:
+        pass
