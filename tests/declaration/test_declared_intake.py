@@ -10,7 +10,7 @@ import pytest
 from understudy.declaration.file import parse
 from understudy.domain.attribute import Attribute
 from understudy.domain.domain import Domain
-from understudy.domain.plain import domain_as_plain, domain_from_plain
+from understudy.domain.plain import domain_as_plain, domain_digest, domain_from_plain
 from understudy.errors import DeclarationError
 
 
@@ -53,6 +53,9 @@ def test_words_of_a_boolean_are_for_writing_and_change_no_cell():
     assert [spoken.code(text) for text in ("yes", "no", "t", "0", "maybe")] == [1, 0, 1, 0, 0]
     assert domain_from_plain(domain_as_plain(Domain((spoken,)))).attributes == (spoken,)
     assert "words" not in domain_as_plain(Domain((plain,)))[0]
+    digest = "866dece8d1ab18995aec48306f6d8281fef5f180e73b303e771ba7cbd33d1428"
+    assert domain_digest(Domain((plain,))) == digest  # what folders of version 0.1 hold
+    assert domain_digest(Domain((spoken,))) == digest
 
 
 def test_codes_with_leading_zeros_stay_text():

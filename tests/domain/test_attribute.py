@@ -171,3 +171,17 @@ def test_comparison_agrees_with_every_value(constant, operator):
     for value in range(10):
         assert mask.true[attribute.code(value)] == compare[operator](value, constant)
         assert mask.false[attribute.code(value)] != mask.true[attribute.code(value)]
+
+
+@pytest.mark.parametrize(
+    "words", [("yes",), ("yes", "no", "n"), (), (True, False), (1, 0), ("yes", None), None, "yn", 3]
+)
+def test_words_of_a_boolean_are_two_texts(words):
+    with pytest.raises(DomainError, match=r"smoker: `words` are two texts, not .*words=\('yes', 'no'\)"):
+        Boolean(name="smoker", words=words)
+
+
+def test_words_of_a_boolean_may_be_a_list_and_are_kept_as_a_tuple():
+    listed = Boolean(name="smoker", words=["yes", "no"])  # type: ignore[arg-type]
+    assert listed.words == ("yes", "no")
+    assert hash(listed) == hash(Boolean(name="smoker", words=("yes", "no")))

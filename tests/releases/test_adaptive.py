@@ -30,6 +30,8 @@ from statistical import assert_covers
 from understudy.curator.curator import Curator
 from understudy.declaration.declaration import Unit
 from understudy.declaration.file import parse
+from understudy.domain.bins import Bins
+from understudy.domain.domain import Domain
 from understudy.errors import (
     InsufficientBudgetError,
     ParameterError,
@@ -40,10 +42,12 @@ from understudy.errors import (
 from understudy.ledger.memory import MemoryLedger
 from understudy.noise.samplers import SeededNoise
 from understudy.privacy.budget import Budget
+from understudy.privacy.price import Price
 from understudy.query.workload import Workload
 from understudy.releases import stored
 from understudy.releases.adaptive.adaptive import adaptive
 from understudy.releases.adaptive.rule import Rule
+from understudy.releases.evidence import Evidence
 from understudy.releases.release import Release
 from understudy.releases.run import Outcome, Progress, Run
 from understudy.standin.graphical.model import Constraint
@@ -61,8 +65,66 @@ def test_charges_are_the_sum_of_events_and_within_the_price(neighbours, epsilon)
     total = ledger.budget.total(events)
     assert total.units == run.spent.units == ledger.spent.units
     assert total.units <= ledger.budget.cap.units
-    if epsilon >= 1:  # else values may have been merged until nothing is left to measure
-        assert total.units >= ledger.budget.cap.units * 0.999
+    assert total.units >= ledger.budget.cap.units * 0.999
+
+
+def _with_nothing_to_look_at(epsilon=0.03, seed=0, neighbours=REPLACE, **given) -> Run:
+    """A run in which all values are rare: noise is wider than the table is long."""
+    return make(table=codes(rows=800, seed=seed), epsilon=epsilon, seed=seed, neighbours=neighbours, **given)
+
+
+@pytest.mark.parametrize("neighbours", [ADD, REPLACE])
+def test_where_no_pair_is_left_to_look_at_the_columns_get_the_whole_price(neighbours):
+    run = _with_nothing_to_look_at(neighbours=neighbours)
+    outcome = adaptive(run)
+    rows = ["rows"] if neighbours is ADD else []
+    assert list(dict.fromkeys(step.name for step in run.steps)) == [*rows, "first", "first again"]
+    cap = run.curator.ledger.budget.cap.units
+    assert cap - 2 * len(DOMAIN) <= run.spent.units <= cap
+    assert outcome.proof["rounds"] == 0
+    assert sum(outcome.proof["shares"].values()) == pytest.approx(0.99 if rows else 1)
+    assert list(outcome.proof["shares"]) == ["first", "first again"]
+    told = outcome.proof["bars"]
+    assert sum(told["beta"].values()) == pytest.approx(float(run.beta))
+    assert told["one_way"].startswith("both own measurements")
+    assert "measured_in_rounds" not in told
+
+
+def test_columns_that_are_measured_again_are_nearer_than_by_the_first_measurement_alone():
+    near, alone = [], []
+    for seed in range(12):
+        run = _with_nothing_to_look_at(seed=seed, workload=Workload.all_marginals(DOMAIN, 2), epsilon=0.1)
+        found = {a.clique: a for a in adaptive(run).also if len(a.clique) == 1}
+        assert [step.name for step in run.steps if "again" in step.name]
+        first = {clique: run.steps[i] for i, clique in enumerate(found)}
+        assert all(step.name == "first" for step in first.values())
+        for clique, answer in found.items():
+            near.append(np.abs(answer.counts - run.curator._truth.count(clique)).mean())
+            noise = Evidence(run).noise(Price("rho", first[clique].cost.amount))
+            alone.append(0.8 * float(noise.variance) ** 0.5)
+    assert np.mean(near) < 0.6 * np.mean(alone)
+
+
+@pytest.mark.parametrize("neighbours", [ADD, REPLACE])
+def test_a_workload_of_columns_spends_the_whole_price_and_tells_of_no_rounds(neighbours):
+    run = make(workload=Workload.all_marginals(DOMAIN, 1), neighbours=neighbours)
+    outcome = adaptive(run)
+    cap = run.curator.ledger.budget.cap.units
+    assert cap - 2 * len(DOMAIN) <= run.spent.units <= cap
+    assert outcome.proof["shares"] == {"first": 0.99 if neighbours is ADD else 1.0}
+    assert outcome.proof["rounds"] == 0
+    assert "all tables" not in outcome.proof["bars"]["one_way"]
+
+
+def test_a_sweep_with_columns_of_one_group_whose_rows_are_public_measures_the_others():
+    sizes = (1, 1, 2, 2)
+    domain = Domain(tuple(Bins.integers(f"c{i}", 0, n - 1) for i, n in enumerate(sizes)))
+    table = codes(rows=30_000, sizes=sizes)
+    run = make(domain=domain, workload=Workload.all_marginals(domain, 2), table=table, neighbours=REPLACE)
+    outcome = adaptive(run)
+    assert run.steps[-1].name == "guard"
+    told = {a.clique: a.counts for a in outcome.answers}
+    assert told["c0", "c1"].tolist() == [[30_000.0]]
 
 
 def test_a_unit_of_several_rows_pays_for_all_of_them():
@@ -166,6 +228,17 @@ def test_error_bars_hold_jointly(epsilon, neighbours, mutant):
         assert all(np.isfinite(a.error).all() and a.basis in ("measured", "bounded") for a in outcome.answers)
         ratios.append(furthest(run, outcome))
     assert_covers(ratios, 0.05, mutant=mutant)
+
+
+def test_error_bars_of_columns_that_are_measured_again_hold_jointly():
+    ratios = []
+    for seed in range(RUNS):
+        run = _with_nothing_to_look_at(seed=seed)
+        outcome = adaptive(run)
+        assert outcome.proof["rounds"] == 0
+        assert all(np.isfinite(a.error).all() for a in outcome.answers)
+        ratios.append(furthest(run, outcome))
+    assert_covers(ratios, 0.05, mutant=0.4)
 
 
 def test_error_bars_of_a_sweep_hold_jointly():

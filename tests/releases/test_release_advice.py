@@ -20,8 +20,9 @@ from understudy.privacy.budget import Budget
 from understudy.privacy.cost import ZCDP, PureDP
 from understudy.project import Project
 from understudy.query.workload import Workload
+from understudy.rational import MIN_PARAMETER
 from understudy.releases import methods
-from understudy.releases.release import release
+from understudy.releases.release import _Resumable, release
 from understudy.releases.run import Run, largest_epsilon
 
 PURE, DELTA = "{epsilon: 1}", "{epsilon: 1, delta: 1e-9}"
@@ -233,3 +234,29 @@ def test_the_largest_epsilon_is_paid_and_a_thousandth_more_is_not(amount: float,
     assert Budget.of(most, delta).cap.units <= left.units
     assert Budget.of(most * 1.0011, delta).cap.units > left.units
     assert largest_epsilon(type(left)(0), delta, Budget.of(1, 1e-6)) is None
+
+
+@pytest.mark.parametrize("delta", [Fraction(0), Fraction(1, 10**6), Fraction(1, 10**9)])
+@pytest.mark.parametrize("units", [1, 2, 10, 100, 1000])
+def test_no_epsilon_is_proposed_that_a_budget_cannot_have(units: int, delta: Fraction):
+    left = (PureDP if delta == 0 else ZCDP)(units)
+    ledger = Budget.of(1, delta)
+    most = largest_epsilon(left, delta, ledger)
+    assert most is None or ledger.alone(most, delta).cap.units <= units
+    assert most is not None or ledger.alone(MIN_PARAMETER, delta).cap.units > units
+
+
+def test_what_was_bought_is_asked_for_again_where_one_unit_of_the_budget_is_left():
+    about = project(SIZES["small"], "{epsilon: 1, delta: 1e-6}")
+    release(about, "1-way", epsilon=0.9, name="spring")
+    bought = about.ledger.spent
+    about.ask("count by sex", rho=Fraction(about.ledger.remaining.units - 1, 10**15))
+    assert about.ledger.remaining.units == 1
+    known = run_of(about, order=1)
+    again = _Resumable(known.curator, known.workload, known.budget, "spring")
+    again.check_affordable(bought)
+    again.check_affordable(type(bought)(bought.units + 1))
+    with pytest.raises(InsufficientBudgetError, match="the rest of spring"):
+        again.check_affordable(type(bought)(bought.units + 2))
+    with pytest.raises(InsufficientBudgetError, match=r"Give a smaller `epsilon`\.$"):
+        release(about, "1-way", epsilon=1, name="summer")

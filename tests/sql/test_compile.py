@@ -10,6 +10,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from sqlglot import parse_one
 
 from sql.generate import DOMAIN, OTHER, codes, exact_sums, table
 from understudy.domain.attribute import Categories
@@ -17,6 +18,7 @@ from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain
 from understudy.errors import QueryError, TooLargeError
 from understudy.sql import Estimate, SqlCompiler, compile_sql
+from understudy.sql.around import split
 from understudy.sql.compiler import REMEMBERED
 
 
@@ -273,3 +275,32 @@ def test_an_attribute_that_is_a_word_of_sql_is_to_be_quoted(statement):
     domain = Domain((Bins.between("Alter", [0, 10, 20]),))
     with pytest.raises(QueryError, match='is a word of SQL: write "Alter" in double quotes'):
         compile_sql(statement, domain, tables=["t"])
+
+
+@pytest.mark.parametrize("table", ["town-on-show", "my table", 'a"b', "values", "Order", "1st", "town"])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "SELECT count(*)",
+        "SELECT count(*) FROM nowhere",
+        "SELECT count(*) FROM elsewhere.t",
+        "SELECT count(*) FROM range(3)",
+        "SELECT 1 UNION SELECT 2",
+        "SELECT a FROM (SELECT count(*) AS a FROM nowhere) AS b UNION SELECT 1",
+    ],
+)
+def test_the_name_that_is_proposed_after_from_can_be_written_there(table, wrong):
+    with pytest.raises(QueryError) as found:
+        compile_sql(wrong, DOMAIN, tables=[table])
+    assert found.value.remedy.startswith("write FROM ")
+    proposed = found.value.remedy.removeprefix("write ")
+    assert compile_sql(f"SELECT count(*) {proposed}", DOMAIN, tables=[table]).marginals
+
+
+@pytest.mark.parametrize(
+    "wrong", ["SELECT 1 UNION SELECT 2", "SELECT a FROM nowhere UNION SELECT 1", "SELECT 1 FROM range(3)"]
+)
+def test_the_name_that_is_proposed_around_selects_is_quoted_where_it_must_be(wrong):
+    query = parse_one(wrong, read="duckdb")
+    with pytest.raises(QueryError, match='write FROM people or "town-on-show"'):
+        split(query, ["town-on-show", "people"])  # type: ignore[arg-type]

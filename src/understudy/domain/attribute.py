@@ -338,8 +338,9 @@ class Boolean(Attribute):
     """A yes-or-no attribute: the cells false and true.
 
     Text is read as `TRUE` and `FALSE` list it, in any case. Anything else counts as missing: it goes to the null
-    cell where `null` is true, else to the cell false. `words` are the texts by which synthetic rows say true and
-    false; a `DomainError` is raised where others than the usual ones are not read as that.
+    cell where `null` is true, else to the cell false. `words` are the two texts by which synthetic rows say true
+    and false; a `DomainError` is raised where they are not two texts, and where others than the usual ones are not
+    read as that.
 
     >>> Boolean(name="smoker").labels, Boolean(name="smoker").code("Yes")
     (('false', 'true'), 1)
@@ -354,6 +355,17 @@ class Boolean(Attribute):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        given: object = self.words
+        if (
+            not isinstance(given, tuple | list)
+            or len(given) != 2
+            or not all(isinstance(word, str) for word in given)
+        ):
+            raise DomainError(
+                f"{self.name}: `words` are two texts, not {given!r}",
+                remedy="name the word for true, then the one for false, as in words=('yes', 'no')",
+            )
+        object.__setattr__(self, "words", tuple(given))
         if self.words == USUAL_WORDS:  # a table may take `false` for a missing value
             return
         for word, told, known in zip(self.words, USUAL_WORDS, (self.TRUE, self.FALSE), strict=True):

@@ -35,8 +35,14 @@ def domain_from_plain(plain: Sequence[Mapping[str, Any]]) -> Domain:
 
 
 def domain_digest(domain: Domain) -> str:
-    """A name for the declared domain: two domains with one digest cut every column in the same way."""
-    text = json.dumps(domain_as_plain(domain), ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    """A name for the declared domain: two domains with one digest cut every column in the same way.
+
+    The words by which rows say true and false decide no cell, and are left out.
+    """
+    cells = [
+        {key: told for key, told in plain.items() if key != "words"} for plain in domain_as_plain(domain)
+    ]
+    text = json.dumps(cells, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
     return sha256(text.encode()).hexdigest()
 
 
@@ -90,7 +96,7 @@ def _attribute_from_plain(plain: Mapping[str, Any]) -> Attribute:
     if "intake" in plain:
         common["intake"] = _intake_from_plain(plain["intake"])
     if plain["type"] == "boolean":
-        return Boolean(**common, words=tuple(plain.get("words", Boolean.words)))
+        return Boolean(**common, words=plain.get("words", Boolean.words))
     common["outside"] = Outside(plain["outside"])
     if plain["type"] == "category":
         return Categories(**common, values=tuple(plain["values"]))

@@ -211,9 +211,7 @@ class Evidence:
         """Keep a measurement; what was measured before is averaged with it, by precision."""
         for j, old in enumerate(self.measurements):
             if old.clique == new.clique:
-                a, b = 1 / old.variance, 1 / new.variance
-                mean = (a * old.counts + b * new.counts) / (a + b)
-                self.measurements[j] = Measurement(old.clique, mean, 1 / (a + b))
+                self.measurements[j] = old.averaged(new)
                 return
         self.measurements.append(new)
 

@@ -71,6 +71,7 @@ PARAMETERS: Mapping[str, tuple[str, str]] = {
 
 STEPS: Mapping[str, str] = {
     "first": "single columns, cheaply",
+    "again": "single columns, for all the rest",
     "gaps": "where the stand-in is wrong",
     "measure": "counts of what was wrong",
     "guard": "a last sweep over everything",

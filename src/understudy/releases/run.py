@@ -30,7 +30,7 @@ from understudy.query.constraint import Constraint
 from understudy.query.marginal import Marginal
 from understudy.query.projection import Projection
 from understudy.query.workload import Workload
-from understudy.rational import Number
+from understudy.rational import MIN_PARAMETER, Number
 
 DIGITS = 4
 """Of an epsilon that is proposed."""
@@ -107,12 +107,17 @@ def a_delta_for(budget: Budget, delta: Fraction) -> str:
 
 
 def largest_epsilon(left: Cost, delta: Fraction, ledger: Budget) -> float | None:
-    """A round epsilon whose release, with that delta, costs no more than what is left; the largest of them."""
+    """A round epsilon whose release, with that delta, costs no more than what is left; the largest of them.
+
+    None where no epsilon that a budget may have (`MIN_PARAMETER` or more) is as cheap as that.
+    """
     most = left.amount if delta == 0 else zcdp_epsilon(left.amount, float(delta))
     if most <= 0:
         return None
     unit = Fraction(10) ** (floor(log10(most)) + 1 - DIGITS)
     for whole in range(floor(most / unit) + 1, 0, -1):
+        if whole * unit < MIN_PARAMETER:
+            return None
         if ledger.alone(whole * unit, delta).cap.units <= left.units:
             return float(whole * unit)
     return None

@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from understudy.errors import QueryError
 from understudy.sql.merge import is_direct, nested
-from understudy.sql.read import ROWS_JOINED
+from understudy.sql.read import ROWS_JOINED, write_from
 
 RELEASED = "released_"
 """Before the number of an inner SELECT: the name of the table of its released rows in the outer statement."""
@@ -64,19 +64,14 @@ def split(query: exp.Query, tables: Collection[str]) -> Split:
 
 
 def _check_tables(outer: exp.Expr, tables: Collection[str], released: Collection[str]) -> None:
-    names = sorted(tables)
-    known = " or ".join(names)
+    names, remedy = sorted(tables), write_from(tables)
     for table in outer.find_all(exp.Table):
         if not isinstance(table.this, exp.Identifier):
-            raise QueryError(
-                "tables are not made by functions", remedy=f"write FROM {known}", suggestions=names
-            )
+            raise QueryError("tables are not made by functions", remedy=remedy, suggestions=names)
         if table.name in released and not table.db:
             continue
         if table.name.lower() in {name.lower() for name in names}:
             raise QueryError(ROWS_JOINED[0], remedy=ROWS_JOINED[1])
-        raise QueryError(
-            f"there is no table {table.name[:60]!r}", remedy=f"write FROM {known}", suggestions=names
-        )
+        raise QueryError(f"there is no table {table.name[:60]!r}", remedy=remedy, suggestions=names)
     if not released:
-        raise QueryError("FROM is missing", remedy=f"write FROM {known}", suggestions=names)
+        raise QueryError("FROM is missing", remedy=remedy, suggestions=names)

@@ -9,7 +9,9 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from sqlglot import exp
+from sqlglot.dialects import DuckDB
 
+from understudy.domain.attribute import as_asked
 from understudy.domain.domain import Domain
 from understudy.errors import QueryError
 from understudy.sql.evaluate import Node, shown, used
@@ -121,37 +123,40 @@ def _check_clauses(select: exp.Select) -> None:
 def _table(select: exp.Select, tables: Collection[str]) -> set[str]:
     """The names by which columns may be qualified."""
     source = select.args.get("from_")
-    names = sorted(tables)
-    known = " or ".join(names)
+    names, remedy = sorted(tables), write_from(tables)
     if source is None:
-        raise QueryError("FROM is missing", remedy=f"write FROM {known}", suggestions=names)
+        raise QueryError("FROM is missing", remedy=remedy, suggestions=names)
     table = source.this
     if not isinstance(table, exp.Table) or not isinstance(table.this, exp.Identifier):
-        raise QueryError("tables are not made by functions", remedy=f"write FROM {known}", suggestions=names)
+        raise QueryError("tables are not made by functions", remedy=remedy, suggestions=names)
     if used(table) - {"this", "alias", "db", "catalog", "only"}:
-        raise QueryError(
-            "a sample or version of a table is not answered", remedy=f"write FROM {known}", suggestions=names
-        )
+        raise QueryError("a sample or version of a table is not answered", remedy=remedy, suggestions=names)
     check_place(table, names)
     if table.name.lower() not in {name.lower() for name in tables}:
-        raise QueryError(
-            f"there is no table {table.name[:60]!r}", remedy=f"write FROM {known}", suggestions=names
-        )
+        raise QueryError(f"there is no table {table.name[:60]!r}", remedy=remedy, suggestions=names)
     alias = table.args.get("alias")
     if alias is not None and used(alias) - {"this"}:
         raise QueryError("columns of the table are not renamed", remedy="leave out the list after its name")
     return {table.name.lower(), alias.name.lower()} if alias is not None else {table.name.lower()}
 
 
+def write_from(tables: Collection[str]) -> str:
+    """What to write after FROM; names that are no plain words are in double quotes.
+
+    >>> write_from(["people", "town-on-show"])
+    'write FROM people or "town-on-show"'
+    """
+    words = DuckDB.tokenizer_class.KEYWORDS
+    named = [f'"{name}"' if name.upper() in words else as_asked(name) for name in sorted(tables)]
+    return f"write FROM {' or '.join(named)}"
+
+
 def check_place(table: exp.Table, names: Collection[str]) -> None:
     """Refuse a table of another schema than `public`, or of another database than ours."""
     for kind, part, ours in (("schema", table.db, SCHEMA), ("database", table.catalog, CATALOG)):
         if part and part.lower() != ours:
-            known = " or ".join(sorted(names))
             raise QueryError(
-                f"there is no {kind} {part[:60]!r} here",
-                remedy=f"write FROM {known}",
-                suggestions=sorted(names),
+                f"there is no {kind} {part[:60]!r} here", remedy=write_from(names), suggestions=sorted(names)
             )
 
 

@@ -27,3 +27,8 @@ class Measurement:
             raise ParameterError(f"a variance must be a finite number of at least 0, not {self.variance}")
         counts.flags.writeable = False
         object.__setattr__(self, "counts", counts)
+
+    def averaged(self, other: Measurement) -> Measurement:
+        """The mean of two measurements of one clique, weighted by their precisions."""
+        a, b = 1 / self.variance, 1 / other.variance
+        return Measurement(self.clique, (a * self.counts + b * other.counts) / (a + b), 1 / (a + b))

@@ -3,8 +3,10 @@
     1-way marginals → merge rare values → rounds of: find what the stand-in gets wrong, measure what pays, refit →
     one sweep over the workload, or over the pairs that were never measured → stand-in and sweep combined
 
+Where the merging leaves no pair to look at, or the workload has none, the 1-way marginals get the whole price.
+
 How much each step may spend is decided by public numbers (`rule`). The rounds are in `rounds`, the stand-in and
-what it learns in `learner`, the sweep in `guard`, the combination in `shrink`.
+what it learns in `learner`, the sweep in `guard`, the combination in `shrink`, what is told of all in `steps_taken`.
 """
 
 from __future__ import annotations
@@ -43,6 +45,7 @@ from understudy.releases.adaptive.rule import (
 )
 from understudy.releases.adaptive.sequential import HIGH_LEVELS, LEVELS
 from understudy.releases.adaptive.shrink import shrunk
+from understudy.releases.adaptive.steps_taken import StepsTaken
 from understudy.releases.evidence import Evidence
 from understudy.releases.pair_means import pair_means
 from understudy.releases.run import Outcome, Run
@@ -136,6 +139,8 @@ class _Adaptive:
     unspent: UnspentPrice
     rule: Rule
     constraints: tuple[Constraint, ...]
+    measured_again: bool = False
+    """Whether the first noise left no pair to look at, and the 1-way marginals were measured for all the rest."""
 
     @property
     def run(self) -> Run:
@@ -149,6 +154,14 @@ class _Adaptive:
             pairs=bool(len(self.candidates)),
             sweep=bool(self.rule.guard),
             sweeps_workload=self._sweeps_workload,
+        )
+
+    @property
+    def _taken(self) -> StepsTaken:
+        return StepsTaken(
+            pairs=bool(len(self.candidates)),
+            measured_again=self.measured_again,
+            private_rows=self.evidence.private_rows,
         )
 
     @property
@@ -180,7 +193,7 @@ class _Adaptive:
             one_way,
             frozenset(() if plan is None else plan.cliques),
         )
-        if len(self.candidates) and (plan is None or self._any_useful(learner)):
+        if self._taken.rounds:
             for t in range(1, self.rule.rounds + 1):
                 rounds.round(t)
                 self._report(t, learner)
@@ -222,12 +235,17 @@ class _Adaptive:
     # ---- first marginals
 
     def _first(self) -> tuple[Learner, OneWayBars]:
-        """All 1-way marginals, larger ones for more; then rare values are merged, and a first tree is fitted."""
+        """All 1-way marginals, larger ones for more; then rare values are merged, and a first tree is fitted.
+
+        Where no pair of attributes has more than one group each, a round or a sweep could tell no more than 1-way
+        marginals do: these are measured again, for all that is left, and merged by both measurements.
+        """
         run, evidence = self.run, self.evidence
         marginals = [Marginal(run.domain, (name,)) for name in run.domain.names]
-        share = self.rule.first * (1 - self.rule.guard) if len(self.candidates) else 1 - ROWS_SHARE
-        prices = [self.unspent.spend(part) for part in first_prices(run.domain, run.total * share).values()]
-        asked = [Price("rho", price) for price in prices]
+        whole = self.unspent.left
+        if len(self.candidates):
+            whole = run.total * self.rule.first * (1 - self.rule.guard)
+        prices = self._first_prices(whole)
         public = not evidence.private_rows
         again = (HIGH_LEVELS if self._sweeps_workload else LEVELS) if len(self.candidates) else ()
         shares = {
@@ -235,21 +253,49 @@ class _Adaptive:
             for name in run.domain.names
         }
         own = next(iter(shares.values())).own  # the same for all
-        found = run.measure("first", marginals, asked, beta=own)
-        merging = self._merged(Merging.of(run.domain, [a.noisy for a in found], self.rule.merge))
+        found = run.measure("first", marginals, [Price("rho", price) for price in prices], beta=own)
+        known = [
+            Measurement(marginal.by, answer.noisy, 1 / evidence.precision(price))
+            for marginal, answer, price in zip(marginals, found, prices, strict=True)
+        ]
+        merging = self._merged(Merging.of(run.domain, [m.counts for m in known], self.rule.merge))
         one_way = OneWayBars(merging, float(run.curator.rows) if public else None)
-        for marginal, answer, price, begin in zip(marginals, found, prices, merging.starts, strict=True):
-            evidence.prove(evidence.plain, marginal.by, answer.noisy, answer.error)
-            variance = 1 / evidence.precision(price)
-            if marginal.size > 1:
-                one_way.first(marginal.by[0], answer.noisy, variance, shares[marginal.by[0]])
-            merged = np.add.reduceat(answer.noisy, begin)
-            spread = marginal.size / merged.size * variance
-            evidence.measurements.append(Measurement(marginal.by, merged, spread))
+        for answer, first in zip(found, known, strict=True):
+            evidence.prove(evidence.plain, first.clique, answer.noisy, answer.error)
+            if first.counts.size > 1:
+                one_way.first(first.clique[0], first.counts, first.variance, shares[first.clique[0]])
+        if len(self.candidates) and not self._any_useful(merging):
+            known = self._again(marginals, known)
+            merging = self._merged(Merging.of(run.domain, [m.counts for m in known], self.rule.merge))
+        for own_table, begin in zip(known, merging.starts, strict=True):
+            merged = np.add.reduceat(own_table.counts, begin)
+            spread = own_table.counts.size / merged.size * own_table.variance
+            evidence.measurements.append(Measurement(own_table.clique, merged, spread))
         tree = [m.by for m in marginals]
         learner = Learner(evidence, merging, self.constraints, self.rule.cells, tree)
         learner.refit(ROUGH)
         return learner, one_way
+
+    def _first_prices(self, whole: Fraction) -> list[Fraction]:
+        """What each 1-way marginal is measured for, taken from what is left."""
+        return [self.unspent.spend(part) for part in first_prices(self.run.domain, whole).values()]
+
+    def _again(self, marginals: Sequence[Marginal], known: Sequence[Measurement]) -> list[Measurement]:
+        """Measure the 1-way marginals for all that is left; averages of both measurements, by precision.
+
+        The bars have the part of β that rounds and a sweep would have had. Whether they are told depends on the
+        first noise alone, and they use the second alone: given the first, they fail with that probability at most.
+        """
+        run, evidence = self.run, self.evidence
+        self.measured_again = True
+        prices = self._first_prices(self.unspent.left)
+        beta = self.beta.after_first / len(marginals)
+        found = run.measure("first again", marginals, [Price("rho", price) for price in prices], beta=beta)
+        both = []
+        for old, answer, price in zip(known, found, prices, strict=True):
+            evidence.prove(evidence.plain, old.clique, answer.noisy, answer.error)
+            both.append(old.averaged(Measurement(old.clique, answer.noisy, 1 / evidence.precision(price))))
+        return both
 
     def _merged(self, merging: Merging) -> Merging:
         """The merging, but for attributes that a constraint speaks of: it is about their values."""
@@ -270,16 +316,14 @@ class _Adaptive:
 
     def _planned(self, learner: Learner) -> SweepPlan | None:
         """The last sweep, where it is over the workload, before any round: nothing in it depends on them."""
-        if not self._sweeps_workload or not len(self.candidates):
+        if not self._sweeps_workload or not self._taken.rounds:
             return None
-        workload, price = self.run.workload, rounded_down(self._kept)
-        if not self._any_useful(learner):  # no round can measure anything, and none is made
-            price = self.unspent.left
-        return self._plan(learner, workload.cliques, workload.weights, price)
+        workload = self.run.workload
+        return self._plan(learner, workload.cliques, workload.weights, rounded_down(self._kept))
 
-    def _any_useful(self, learner: Learner) -> bool:
+    def _any_useful(self, merging: Merging) -> bool:
         """Whether some candidate has two attributes with more than one group of values."""
-        wide = {a.name for a in learner.merging.coarse if a.size > 1}
+        wide = {a.name for a in merging.coarse if a.size > 1}
         return any(len(wide.intersection(clique)) > 1 for clique in self.candidates.cliques)
 
     def _plan(
@@ -289,7 +333,7 @@ class _Adaptive:
 
     def _guard(self, learner: Learner, plan: SweepPlan | None) -> Sweep:
         """The last sweep, as planned, or over pairs for all that is left; the stand-in learns from it."""
-        if not self.rule.guard or not len(self.candidates):
+        if not self.rule.guard or not self._taken.rounds:
             return Sweep()
         if plan is None:
             asked = self._pairs_to_sweep(learner)
@@ -345,30 +389,14 @@ class _Adaptive:
         return {
             "mechanism": "adaptive",
             "theorem": "the law of the noise that was added; no theorem about the stand-in",
-            "shares": {name: float(getattr(rule, name)) for name in ("first", "select", "guard")},
-            "rounds": rule.rounds,
+            "shares": self._taken.shares(rule),
+            "rounds": rule.rounds if self._taken.rounds else 0,
             "merged_below": rule.merge,
             "measured": len(self.evidence.measurements),
             "outside_the_tree": len(learner.standin.outside),
             "cells": learner.model.cells,
             "most_cells": rule.cells,
             "beta": float(self.run.beta),
-            "bars": self._bars(rounds, swept),
+            "bars": self._taken.bars(self.beta, rounds, swept),
             "rows_error": max(rows - low, high - rows),
         }
-
-    def _bars(self, rounds: Rounds, swept: Sweep) -> dict[str, Any]:
-        """Which noises the bars combine, and how β is shared."""
-        found: dict[str, Any] = {
-            "beta": {name: float(share) for name, share in vars(self.beta).items() if share},
-            "one_way": "own measurement; and all tables in order, at precisions listed beforehand",
-            "levels_reached": list(rounds.one_way.reached),
-        }
-        if len(self.candidates):
-            found["measured_in_rounds"] = "own measurement"
-        if swept.cliques:
-            found["swept"] = "the last sweep"
-        if rounds.firsts:
-            found["measured_and_swept"] = "first measurement and the planned sweep, residual by residual"
-            found["combined"] = len(rounds.firsts)
-        return found

@@ -58,6 +58,16 @@ class BetaShares:
         one_way, picks, gaps, last = (Fraction(part, 10) * (beta - rows) for part in parts)
         return cls(rows=rows, one_way=one_way, picks=picks, gaps=gaps, sweep=last)
 
+    @property
+    def after_first(self) -> Fraction:
+        """What rounds and a sweep have: where the 1-way marginals are measured again instead, it is theirs."""
+        return self.picks + self.gaps + self.sweep
+
+    @property
+    def with_first_again(self) -> dict[str, Fraction]:
+        """The shares by name, where the 1-way marginals were measured again."""
+        return {"rows": self.rows, "one_way": self.one_way, "first again": self.after_first}
+
 
 def cells_to_cover(domain: Domain, clique: Clique, *, rows_public: bool) -> int:
     """The cells of a marginal whose errors can fail apart from each other.

@@ -41,10 +41,14 @@ class Sweep:
     tables: ResidualTables | None = None
 
     def about(self, clique: Clique) -> Measurement | None:
-        """What was measured of a clique that lies in one of the sweep's."""
+        """What was measured of a clique that lies in one of the sweep's; None where nothing was.
+
+        Of attributes with one group each, where the number of rows is public, there is nothing to measure.
+        """
         if self.tables is None or not any(set(clique) <= set(c) for c in self.cliques):
             return None
-        return self._measured(clique)
+        told = self._measured(clique)
+        return told if told.variance > 0 else None
 
     @property
     def pairs(self) -> tuple[Clique, ...]:
