@@ -9,10 +9,8 @@ bounded noise cannot fail: they take nothing of β, and what they would have tak
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import copy
 from functools import singledispatchmethod
 from math import nextafter
-from typing import Self
 
 from understudy.sessions.completing import CompletingPurchase
 from understudy.sessions.direct import DirectPurchase
@@ -53,12 +51,6 @@ class BetaAccount:
         self.left = beta * (1 - HISTOGRAMS - CELLS - (0.0 if rows_are_public else TOTAL))
         self.counts_bought = 0
         self.has_main_class = False
-
-    def with_less(self, share: float) -> Self:
-        """A copy of the account after one more count, with `share` less of β."""
-        other = copy(self)
-        other.left, other.counts_bought = self.left - share, self.counts_bought + 1
-        return other
 
     def is_main(self, purchase: Purchase) -> bool:
         """Whether a class gets much of what is left of β, since little was paid beside it."""

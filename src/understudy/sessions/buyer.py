@@ -32,10 +32,10 @@ from understudy.sessions.deduction import Deduction, SessionPromise
 from understudy.sessions.forecast import Forecast
 from understudy.sessions.funds import Funds
 from understudy.sessions.knowledge import Knowledge
-from understudy.sessions.looks import made_now
 from understudy.sessions.policy import PurchasePolicy
 from understudy.sessions.purchase import Purchase, PurchaseRequest, PurchaseResult
 from understudy.sessions.purchase_journal import PurchaseJournal
+from understudy.sessions.question_plan import QuestionPlan, scope, without_repeats
 
 TRIES = 100
 """How often a process starts over because another one bought something in between."""
@@ -103,6 +103,10 @@ class Buyer:
         if asking.request is not None:
             asking.check(self.requests.get(asking.request))
 
+    def holds(self, plan: QuestionPlan) -> bool:
+        """Whether nothing was bought since a plan was made, or only what it says."""
+        return plan.step == self.journal.length
+
     def serve(self, marginal: Marginal) -> None:
         """Let the policy know of a question that was answered for nothing, sooner or later."""
         self._served.append(marginal)
@@ -113,27 +117,38 @@ class Buyer:
 
     # ---- plans
 
-    def needed(self, marginals: Sequence[Marginal], analyst: str, *, asked: int) -> list[Purchase]:
-        """All purchases that questions may need if this analyst asks them now, one after the other.
+    def plan(
+        self,
+        marginals: Sequence[Marginal],
+        analyst: str,
+        *,
+        asked: int,
+        ranges: Mapping[int, Purchase] | None = None,
+    ) -> QuestionPlan:
+        """All that questions may buy if this analyst asks them now, one after the other.
 
-        `asked` is the number of the first of them among all questions of the session.
+        `asked` is the number of the first of them among all questions of the session, and `ranges` are those that
+        quantiles buy before them, by the places of their marginals.
         """
-        known = self.known
+        known, step, before = self.known, self.journal.length, dict(ranges or {})
         unknown = [m for m in marginals if self.memory.find(m) is None and known.intervals(m) is None]
         if not unknown:
-            return []
+            return QuestionPlan({}, step, ranges=before)
         with self._planning:
-            if len(unknown) == 1:
-                return self._planned(unknown[0], analyst, asked)
-            return self._forecast(analyst).of_all(unknown, asked=asked)
+            if len(unknown) == 1 and not before:
+                purchases = self._planned(unknown[0], analyst, asked)
+                return QuestionPlan({identity(unknown[0]): purchases}, step)
+            forecast = self._forecast(analyst).after(without_repeats(before.values()))
+            return replace(forecast.of_all(unknown, asked=asked, step=step), ranges=before)
 
     def ranges(
         self, marginals: Sequence[Marginal], running: Mapping[int, str], analyst: str, *, asked: int
-    ) -> dict[int, Purchase]:
-        """The ranges that quantiles need and are not known, by the places of their marginals among `marginals`.
+    ) -> QuestionPlan | None:
+        """The plan of questions with quantiles that need ranges which are not known; None where none do.
 
-        `running` names the attribute of each place. There are none where they cannot be paid beside all other
-        questions: then quantiles are made of cells, and stay so when they are asked again (`told_running`).
+        `running` names the attribute of each place among `marginals` that a quantile is of. There are no ranges
+        where they cannot be paid beside all other questions: then quantiles are made of cells, and stay so when
+        they are asked again (`told_running`).
         """
         running = {
             place: name
@@ -141,35 +156,52 @@ class Buyer:
             if (identity(marginals[place]), name) not in self.told_running
         }
         if not running:
-            return {}
-        known = self.known.knowledge
+            return None
+        known, found = self.known.knowledge, dict[int, Purchase]()
         with self._planning:
             self._tell_served()
-            found: dict[int, Purchase] = {
-                place: wanted
-                for place, name in running.items()
-                if (wanted := self.policy.ranges(known, marginals[place], name, asked=asked)) is not None
-            }
+            policy = self.policy
+            for place, name in running.items():
+                wanted = policy.ranges(known, marginals[place], name, asked=asked)
+                if wanted is None:
+                    continue
+                found[place] = next((p for p in found.values() if scope(p) == scope(wanted)), wanted)
+                if found[place] is wanted:
+                    policy = policy.after([wanted])
+        if not found:
+            return None
         others = [marginal for place, marginal in enumerate(marginals) if place not in found]
-        needed = [*found.values(), *self.needed(others, analyst, asked=asked)]
-        return found if found and self.funds(analyst).is_payable(needed) else {}
+        plan = self.plan(others, analyst, asked=asked, ranges=found)
+        return plan if self.funds(analyst).is_payable(plan.purchases) else None
 
     def buy_ranges(
         self, marginals: Sequence[Marginal], running: Mapping[int, str], asking: Asking, *, asked: int
-    ) -> Cost:
-        """Buy what `ranges` says, and return what that cost; for whoever holds the lock."""
+    ) -> QuestionPlan | None:
+        """Buy what `ranges` says, and return its plan of what is left to buy; for whoever holds the lock.
+
+        None where there are no ranges to buy, or where others have spent what they need.
+        """
         self.catch_up()
         for _ in range(TRIES):
-            wanted = self.ranges(marginals, running, asking.analyst, asked=asked)
-            if not wanted:
-                break
+            plan = self.ranges(marginals, running, asking.analyst, asked=asked)
+            if plan is None:
+                return None
             try:
-                self._make(next(iter(wanted.values())), asking)
+                for place, purchase in plan.ranges.items():
+                    known = self.known.knowledge  # one class of ranges may tell another
+                    with self._planning:
+                        wanted = self.policy.ranges(known, marginals[place], running[place], asked=asked)
+                    if wanted is not None:
+                        self._make(purchase, asking)
+                        plan.made(purchase, self.journal.length)
             except OvertakenError:
                 self.catch_up()
             except InsufficientBudgetError:
-                break
-        return asking.charged
+                return None
+            else:
+                plan.ranges.clear()
+                return plan
+        return None
 
     def _planned(self, marginal: Marginal, analyst: str, asked: int) -> list[Purchase]:
         """What one question buys; whoever was told its price and asks it next does not have it found twice."""
@@ -209,10 +241,13 @@ class Buyer:
         kept = self.memory.keep_free(marginal, answer)
         return answer if kept is answer else replace(kept, source=answer.source, cost=charged)
 
-    def bought(self, marginal: Marginal, asking: Asking, *, asked: int) -> Answer | None:
+    def bought(
+        self, marginal: Marginal, asking: Asking, *, asked: int, plan: QuestionPlan | None = None
+    ) -> Answer | None:
         """An answer that is bought, or follows from what another process bought; None if the budget cannot pay.
 
-        Raises a `RefusedError` where other processes buy something each time before this one can.
+        What is bought is what `plan` says. Without one, and where others bought since, it is planned here. Raises
+        a `RefusedError` where other processes buy something each time before this one can.
         """
         is_planned_anew = False
         for _ in range(TRIES):
@@ -226,29 +261,31 @@ class Buyer:
                     return answer
             asking.asked = asked
             try:
-                return self._buy(marginal, asking, asked)
+                return self._buy(marginal, asking, asked, plan)
             except OvertakenError:
                 continue
             except InsufficientBudgetError:
                 if is_planned_anew:
                     return None
-                is_planned_anew, self._plan = True, None  # others spent since its price was told: less may do
+                # Others spent since its price was told: less may do.
+                is_planned_anew, self._plan, plan = True, None, None
         raise RefusedError("other processes are asking in this session all the time; ask again")
 
-    def _buy(self, marginal: Marginal, asking: Asking, asked: int) -> Answer:
-        """Make the purchases that are forecast for a question, until what was released answers it."""
-        with self._planning:
-            *before, last = made_now(self._planned(marginal, asking.analyst, asked))
-        for purchase in before:
-            self._make(purchase, asking)
-        answer = self.deduced(marginal, asking.charged) if before else None
+    def _buy(self, marginal: Marginal, asking: Asking, asked: int, plan: QuestionPlan | None) -> Answer:
+        """Make the purchases that are planned for a question, until what was released answers it."""
+        if plan is None or not self.holds(plan) or plan.of(marginal) is None:
+            with self._planning:
+                purchases = self._planned(marginal, asking.analyst, asked)
+            plan = QuestionPlan({identity(marginal): purchases}, self.journal.length)
+        answer = None
         while answer is None:
-            if before:  # more is known than when the last purchase was planned
-                with self._planning:
-                    last = self._forecast(asking.analyst).last(marginal, asked=asked)
-            if self._make(last, asking).answer is not None and (found := self.memory.find(marginal)):
+            with self._planning:
+                purchase, is_last = self._forecast(asking.analyst).next(marginal, plan, asked=asked)
+            result = self._make(purchase, asking)
+            plan.made(purchase, self.journal.length)
+            if result.answer is not None and (found := self.memory.find(marginal)):
                 return replace(found, cost=asking.charged)
-            before, answer = [last], self.deduced(marginal, asking.charged)
+            answer = self.deduced(marginal, asking.charged) if is_last else None
         with self._planning:
             self._changes += 1
             self.policy.answered(marginal)

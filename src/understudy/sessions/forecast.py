@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from understudy.errors import InsufficientBudgetError
 from understudy.query.marginal import Marginal
+from understudy.sessions.answer_memory import Identity, identity
+from understudy.sessions.completing import CompletingPurchase
 from understudy.sessions.funds import Funds
 from understudy.sessions.knowledge import Knowledge
 from understudy.sessions.looks import LookPurchase
 from understudy.sessions.own_counts import OwnCounts
 from understudy.sessions.policy import PurchasePolicy
 from understudy.sessions.purchase import Purchase
+from understudy.sessions.question_plan import QuestionPlan, are_no_dearer, is_own, scope
+
+MOST_BESIDE = 32
+"""Purchases that are still planned for other parts of a question. Beside more than these, counts that are not
+surely cheaper than planned ones are not quoted, which takes time for each purchase: planned ones are bought."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,7 +27,8 @@ class Forecast:
     """What the policy would buy for a question, less what the funds cannot pay for.
 
     Promise     A forecast buys nothing, spends nothing of β and reads no data. What a question buys when it is
-                asked next is what is forecast, or less where the first of several purchases tells enough.
+                asked next is what is forecast, or costs less where the first of several purchases tells something
+                (`question_plan`).
     Cost        The time of finding prices.
 
     `asked` counts the questions of the session so far, the one in hand included.
@@ -64,24 +73,78 @@ class Forecast:
             return both
         return [self.policy.direct(self.knowledge, marginal, asked=asked)]
 
-    def of_all(self, marginals: Iterable[Marginal], *, asked: int) -> list[Purchase]:
-        """All that several questions may buy, one after the other.
+    def own_counts(self, marginal: Marginal, *, asked: int) -> list[Purchase]:
+        """The counts of a question bought by themselves, whatever is due; of two looks both."""
+        last = self.policy.counts(self.knowledge, marginal, asked=asked)
+        return [last, last.next] if isinstance(last, LookPurchase) and not last.second else [last]
 
-        Each is forecast under a copy of the policy from which the shares of β of the answers before it are gone:
-        later questions get less of β, and cost more.
+    def after(self, purchases: Iterable[Purchase]) -> Forecast:
+        """The forecast after purchases that are planned, and of which nobody knows yet what they tell."""
+        return replace(self, policy=self.policy.after(purchases))
+
+    def of_all(self, marginals: Iterable[Marginal], *, asked: int, step: int) -> QuestionPlan:
+        """All that several questions may buy, one after the other; `step` is the number of purchases so far.
+
+        Each is forecast under a copy of the policy from which the shares of β of the purchases before it are gone:
+        later questions get less of β, and cost more. What is bought ahead is due by the rents that were paid
+        before all of them. Counts that would complete a planned sum (`completing`) are planned by themselves from
+        the second question on, since purchases before them can change what is known of the sum.
         """
-        forecast, purchases = self, list[Purchase]()
+        forecast, plans = self, dict[Identity, list[Purchase]]()
+        planned = dict[tuple[object, ...], Purchase]()
         for i, marginal in enumerate(marginals):
-            for purchase in forecast.of(marginal, asked=asked + i):
-                if isinstance(purchase, OwnCounts):
-                    forecast = replace(forecast, policy=forecast.policy.with_less_beta(purchase.share))
-                    purchases.append(purchase)
-                elif not _contains(purchases, purchase):
-                    purchases.append(purchase)
-        return purchases
+            if identity(marginal) in plans:
+                continue
+            found = forecast.of(marginal, asked=asked + i)
+            if plans and isinstance(found[-1], CompletingPurchase):
+                found[-1] = forecast.policy.direct(self.knowledge, marginal, asked=asked + i)
+            purchases = list[Purchase]()
+            for purchase in found:
+                what = scope(purchase)
+                if what is None or what not in planned:
+                    forecast = forecast.after([purchase])
+                purchases.append(purchase if what is None else planned.setdefault(what, purchase))
+            plans[identity(marginal)] = purchases
+        return QuestionPlan(plans, step, forecast.policy.beta.left)
 
+    def next(self, marginal: Marginal, plan: QuestionPlan, *, asked: int) -> tuple[Purchase, bool]:
+        """The next purchase for a part of a planned question, and whether what it tells may be the answer.
 
-def _contains(purchases: Sequence[Purchase], purchase: Purchase) -> bool:
-    """Whether the same number of rows, histogram or class is among purchases."""
-    plan = purchase.plain()
-    return any(other.kind == purchase.kind and other.plain() == plan for other in purchases)
+        Once something was bought, more is known than when the counts of a part were planned: others take their
+        place that are no dearer and leave as much of β. [question_plan] Where all that was planned is made and
+        tells too little, the purchase that answers the part is planned by what is known now.
+        """
+        planned = plan.of(marginal)
+        if not planned:
+            return self.last(marginal, asked=asked), True
+        if not is_own(planned[:1]) and len(planned) > 1:
+            return planned[0], len(planned) == 2 or is_own(planned[1:])
+        if plan.moved and (counts := self._instead(marginal, planned, plan, asked=asked)):
+            plan.change(marginal, counts)
+            return counts[0], True
+        return planned[0], True
+
+    def _instead(
+        self, marginal: Marginal, planned: list[Purchase], plan: QuestionPlan, *, asked: int
+    ) -> list[Purchase]:
+        """The counts of a part by what is known now, where they may take the place of what was planned for it.
+
+        None where they may not, and where a class was planned that is still wanted, by this part or another.
+        """
+        beside, are_counts = plan.beside(marginal), is_own(planned)
+        try:
+            if not are_counts and (planned[0] in beside or not is_own([self.last(marginal, asked=asked)])):
+                return []
+            counts = self.own_counts(marginal, asked=asked)
+        except (
+            InsufficientBudgetError
+        ):  # too little of β is left for counts other than those that were planned
+            return []
+        if self.policy.after([*counts, *beside]).beta.left < plan.left:
+            return []
+        if are_counts and are_no_dearer(counts, planned):
+            return counts
+        if len(beside) > MOST_BESIDE:
+            return []
+        new, old = (self.funds.quote([*some, *beside]) for some in (counts, planned))
+        return counts if new.units <= old.units else []

@@ -25,7 +25,7 @@ Cost        The price of the first look where it is enough, about half of a coun
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -58,7 +58,7 @@ from understudy.sessions.direct import (
 )
 from understudy.sessions.knowledge import TOUCHING, Knowledge, Values, nearest
 from understudy.sessions.predicted_counts import predicted
-from understudy.sessions.purchase import Purchase, PurchaseRequest, PurchaseResult
+from understudy.sessions.purchase import PurchaseRequest, PurchaseResult
 from understudy.theory.normal_law import ndtri
 
 FIRST = 0.15
@@ -233,12 +233,6 @@ class FirstLook:
 
     plan: LookPurchase
     noisy: Values
-
-
-def made_now(purchases: Sequence[Purchase]) -> Sequence[Purchase]:
-    """Planned purchases less a second look: whether that is made is decided after the first."""
-    last = purchases[-1]
-    return purchases[:-1] if len(purchases) > 1 and isinstance(last, LookPurchase) else purchases
 
 
 def dearer(calibrator: Calibrator) -> Fraction:

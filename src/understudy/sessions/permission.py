@@ -30,16 +30,18 @@ class Permission:
     terms: Terms
     allowance: Allowance
     beta: BetaAccount
+    planned: tuple[Purchase, ...] = ()
+    """What is planned ahead and not made yet, beside which others are permitted; its shares of β are taken."""
 
     def permits(self, purchases: Sequence[Purchase], *, asked: int) -> bool:
-        """Whether the allowance permits purchases ahead. Histograms have a part of β of their own.
+        """Whether the allowance permits purchases ahead, beside those planned. Histograms have β of their own.
 
         What may follow is reckoned with: falling shares of β for counts, in two looks; or, after a main class,
         even shares in one look, which are less dear in the end (`are_shares_even`). The allowance does not permit
         what the ledger has no price for, such as little noise under a `gdp` filter.
         """
-        left = self.beta.left_after(purchases)
-        events = [self.calibrator.charged(purchase.event(self.calibrator)) for purchase in purchases]
+        left, all_ahead = self.beta.left_after(purchases), (*self.planned, *purchases)
+        events = [self.calibrator.charged(purchase.event(self.calibrator)) for purchase in all_ahead]
         expected = self.terms.ahead(asked) + 1
         shares = [least_share(left, self.beta.counts_bought, expected) * (1 - FIRST)]
         if any(self.beta.is_main(purchase) for purchase in purchases):

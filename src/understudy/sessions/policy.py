@@ -6,7 +6,7 @@ be bought ahead by `permission`; here it is decided which of them is taken, and 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from copy import copy
 from dataclasses import replace
 from functools import cached_property, singledispatchmethod
@@ -100,11 +100,18 @@ class PurchasePolicy:
         """The purchase that a plan in the journal describes."""
         return _KINDS[plan["kind"]].read(self._calibrator, plan)
 
-    def with_less_beta(self, share: float) -> Self:
-        """A copy of the policy after one more count, with `share` less of β; records of purchases are shared."""
-        other = copy(self)
-        other.beta = self.beta.with_less(share)
-        other._permission = replace(self._permission, beta=other.beta)
+    def after(self, purchases: Iterable[Purchase]) -> Self:
+        """A copy of the policy after purchases that are planned: their shares of β are gone, and what is planned
+        ahead counts against the allowance. Rents are those of purchases that were made.
+        """
+        other, planned = copy(self), tuple(purchases)
+        other._histograms, other.beta = set(self._histograms), copy(self.beta)
+        for purchase in planned:
+            other.note(purchase)
+        ahead = tuple(filter(_is_ahead, planned))
+        other._permission = replace(
+            self._permission, beta=other.beta, planned=(*self._permission.planned, *ahead)
+        )
         other._own_counts = replace(self._own_counts, permission=other._permission)
         return other
 
@@ -380,6 +387,12 @@ class PurchasePolicy:
         """The price of one count with an even part of β, in ε or ρ: what other prices are compared with."""
         share = rounded(float(self._terms.beta) / self._terms.queries)
         return float(self._calibrator.price_of_counts(self._calibrator.single_count, share, 1).amount)
+
+
+def _is_ahead(purchase: Purchase) -> bool:
+    """Whether a purchase that is planned for a question is not asked for: it needs the allowance."""
+    asked_for = isinstance(purchase, ProductPurchase) and purchase.asked_for
+    return not asked_for and not isinstance(purchase, OwnCounts | RowCountPurchase)
 
 
 def _is_cut(marginal: Marginal) -> bool:

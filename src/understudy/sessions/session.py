@@ -64,7 +64,7 @@ from understudy.sessions.deduction import Deduction, SessionPromise
 from understudy.sessions.direct import running_sums
 from understudy.sessions.knowledge import Values
 from understudy.sessions.population import Population
-from understudy.sessions.purchase import Purchase
+from understudy.sessions.question_plan import QuestionPlan
 from understudy.sessions.terms import Announced, Terms
 
 if TYPE_CHECKING:
@@ -233,7 +233,8 @@ class Session:
         asking = self._asking(analyst, request, marginals, asked.words)
         self._check(marginals)
         self._buyer.check_request(asking)
-        if self._buyer.ranges(marginals, _running(asked), asking.analyst, asked=self._buyer.asked + 1):
+        running = _running(asked)
+        if self._buyer.ranges(marginals, running, asking.analyst, asked=self._buyer.asked + 1) is not None:
             return None
         answers = self._free(marginals)
         return None if answers is None else asked.answer(self._as_counts(self._with_cost(answers, asking)))
@@ -261,8 +262,9 @@ class Session:
     ) -> SourceCounts:
         """Counts of marginals; `running` are the attributes whose running sums are asked for, by quantiles."""
         self._check(marginals)
-        ahead = self._bought_ranges(marginals, running, asking)
-        answers = self._answers(marginals, asking, uncertified=uncertified)
+        plan = self._bought_ranges(marginals, running, asking)
+        ahead = asking.charged
+        answers = self._answers(marginals, asking, plan, uncertified=uncertified)
         self._buyer.told_running |= {
             (identity(marginals[place]), name)
             for place, name in running.items()
@@ -279,10 +281,13 @@ class Session:
 
     def _bought_ranges(
         self, marginals: Sequence[Marginal], running: Mapping[int, str], asking: Asking
-    ) -> Cost:
-        """What was paid for the ranges that quantiles need, where they are not known and can be paid."""
-        if not self._buyer.ranges(marginals, running, asking.analyst, asked=self._buyer.asked + 1):
-            return self._buyer.nothing
+    ) -> QuestionPlan | None:
+        """Buy the ranges that quantiles need, where they are not known and can be paid.
+
+        Returns what is still planned then; None where there were no ranges to buy.
+        """
+        if self._buyer.ranges(marginals, running, asking.analyst, asked=self._buyer.asked + 1) is None:
+            return None
         self._buyer.check_request(asking)
         with self._buyer.lock:
             return self._buyer.buy_ranges(marginals, running, asking, asked=self._buyer.asked + 1)
@@ -325,6 +330,9 @@ class Session:
         `analyst` is who would pay, as for `ask`: where their share of the budget cannot pay for a class of
         questions that is due, the price is that of the question's own counts.
 
+        What is bought is planned before the first purchase, and kept to (`question_plan`): the price holds as long
+        as nobody else buys in the session, and no two released numbers contradict each other (`contradicted`).
+
         Reads no data, spends nothing, and does not wait for anybody's look at the table. The question costs less
         where a histogram that it buys first tells enough, or where the parts of a SELECT statement tell something
         about each other. Raises a `QueryError` where the question is not understood, and a `ParameterError` where
@@ -334,9 +342,10 @@ class Session:
         marginals = self._least(asked.marginals)
         self._check(marginals)
         payer = self._payer(analyst)
-        ranges = self._buyer.ranges(marginals, _running(asked), payer, asked=self._buyer.asked + 1)
-        others = [marginal for place, marginal in enumerate(marginals) if place not in ranges]
-        return self._buyer.funds(payer).quote([*ranges.values(), *self._needed(others, payer)])
+        plan = self._buyer.ranges(marginals, _running(asked), payer, asked=self._buyer.asked + 1)
+        if plan is None:
+            plan = self._planned(marginals, payer)
+        return self._buyer.funds(payer).quote(plan.purchases)
 
     def error(self, question: Asked) -> float:
         """How far a number of people in the answer to a question can be off, if the session's promise is kept.
@@ -371,7 +380,7 @@ class Session:
             self._count(1)
             return repeated
         asking = self._asking(analyst, request, [marginal])
-        return self._answers([marginal], asking, uncertified=uncertified)[0]
+        return self._answers([marginal], asking, None, uncertified=uncertified)[0]
 
     def _payer(self, analyst: str | None) -> str:
         """Whose share of the budget pays for a question that names this analyst, or nobody."""
@@ -407,20 +416,34 @@ class Session:
 
     # ---- answers
 
-    def _answers(self, marginals: Sequence[Marginal], asking: Asking, *, uncertified: bool) -> list[Answer]:
-        """An answer for each marginal: for nothing where that is possible, else bought, else by the stand-in."""
+    def _answers(
+        self,
+        marginals: Sequence[Marginal],
+        asking: Asking,
+        plan: QuestionPlan | None,
+        *,
+        uncertified: bool,
+    ) -> list[Answer]:
+        """An answer for each marginal: for nothing where that is possible, else bought, else by the stand-in.
+
+        `plan` is what they may still buy, where that was planned before.
+        """
         self._buyer.check_request(asking)
         seen = self._known if len(marginals) == 1 else None
         answers = self._free(marginals)
         if answers is None:
             with self._buyer.lock, self.curator.one_question(marginals):
                 self._buyer.check_request(asking)  # another thread may have bought under it meanwhile
-                whole = len(marginals) == 1 or self._is_affordable(
-                    marginals, asking.analyst, refuse=not uncertified
-                )
-                told = [
-                    self._told(part, asking, seen, uncertified=uncertified, buy=whole) for part in marginals
-                ]
+                whole = True
+                if len(marginals) > 1:
+                    if self._buyer.catch_up() or plan is None or not self._buyer.holds(plan):
+                        plan = self._planned(marginals, asking.analyst)
+                    whole = self._is_affordable(plan, asking.analyst, refuse=not uncertified)
+                told = list[Answer | Cost]()
+                for part in marginals:
+                    told.append(self._told(part, asking, seen, plan, uncertified=uncertified, buy=whole))
+                    if plan is not None:
+                        plan.answered(part)
             answers = [
                 self._uncertified(part, answer) if isinstance(answer, Cost) else answer
                 for part, answer in zip(marginals, told, strict=True)
@@ -460,7 +483,14 @@ class Session:
         return None if known is None else replace(known, source="repeat", cost=self._buyer.nothing)
 
     def _told(
-        self, marginal: Marginal, asking: Asking, seen: Deduction | None, *, uncertified: bool, buy: bool
+        self,
+        marginal: Marginal,
+        asking: Asking,
+        seen: Deduction | None,
+        plan: QuestionPlan | None,
+        *,
+        uncertified: bool,
+        buy: bool,
     ) -> Answer | Cost:
         """What whoever holds the lock for buying can say: an answer; what was spent in vain where it has none.
 
@@ -473,27 +503,27 @@ class Session:
             return repeated
         answer = None if self._known is seen else self._buyer.deduced(marginal, asking.charged)
         if answer is None and buy:
-            answer = self._buyer.bought(marginal, asking, asked=self._buyer.asked)
+            answer = self._buyer.bought(marginal, asking, asked=self._buyer.asked, plan=plan)
         if answer is not None:
             return answer
         if not uncertified:
-            self._is_affordable([marginal], asking.analyst, refuse=True)
+            self._is_affordable(self._planned([marginal], asking.analyst), asking.analyst, refuse=True)
             raise RefusedError("others spent what this needed; ask again")
         return asking.charged
 
-    def _is_affordable(self, marginals: Sequence[Marginal], analyst: str, *, refuse: bool) -> bool:
+    def _is_affordable(self, plan: QuestionPlan, analyst: str, *, refuse: bool) -> bool:
         """Whether the analyst can pay for all that questions may buy; where `refuse`, an error says why not."""
         try:
-            self._buyer.funds(analyst).check(self._needed(marginals, analyst))
+            self._buyer.funds(analyst).check(plan.purchases)
         except InsufficientBudgetError:
             if refuse:
                 raise
             return False
         return True
 
-    def _needed(self, marginals: Sequence[Marginal], analyst: str) -> list[Purchase]:
-        """All purchases that questions may need if this analyst asks them now, one after the other."""
-        return self._buyer.needed(marginals, analyst, asked=self._buyer.asked + 1)
+    def _planned(self, marginals: Sequence[Marginal], analyst: str) -> QuestionPlan:
+        """All that questions may buy if this analyst asks them now, one after the other."""
+        return self._buyer.plan(marginals, analyst, asked=self._buyer.asked + 1)
 
     def _uncertified(self, marginal: Marginal, charged: Cost) -> Answer:
         """An answer by the stand-in, which is fitted again after each purchase, from where it was."""

@@ -1,0 +1,129 @@
+"""A session's price is the most that a question costs, of however many parts it is."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from session_analysts import attributes, curator, random_conjunction, random_group_by, table_of
+from understudy.privacy.budget import Budget
+from understudy.privacy.relation import Neighbours
+from understudy.sessions import ski_rental
+from understudy.sessions.session import Session
+from understudy.sessions.session import session as session_of
+
+WIDE = table_of(attributes({"age": 16, "h": 16}, {"k": 9, "s": 3}), 5000, 1)
+SMALL = table_of(attributes({"age": 16}, {"k": 9, "s": 3}), 5000, 1)
+BUDGETS = {
+    "approximate": Budget.of(1000, 1e-6),
+    "pure": Budget.of(1000),
+    "bounded": Budget.of(1000, 1e-6, key_delta=5e-7),
+    "gdp": Budget.of(1000, 1e-6, filter="gdp"),
+}
+AHEAD = {"histogram", "grids", "marginals"}
+
+
+def filtered(draw: np.random.Generator) -> str:
+    """A SELECT of three counts of random sets of one attribute's values."""
+    sets = [sorted(draw.choice(8, draw.integers(2, 6), replace=False)) for _ in range(3)]
+    named = [", ".join(f"'v{value}'" for value in some) for some in sets]
+    counts = (f"count(*) FILTER (WHERE k IN ({some})) AS c{i}" for i, some in enumerate(named))
+    return f"SELECT {', '.join(counts)} FROM t"
+
+
+def kinds(session: Session) -> list[str]:
+    """What the session has bought so far, in order."""
+    return [plan["kind"] for plan in session._buyer.journal.all()]
+
+
+def asked(session: Session, question: str) -> tuple[int, int]:
+    """What a question was quoted, and what the ledger charged for it, in units."""
+    quoted, before = session.price(question).units, session.curator.ledger.spent.units
+    told = session.ask(question)
+    spent = session.curator.ledger.spent.units - before
+    assert told.cost.units == spent
+    return quoted, spent
+
+
+def test_the_parts_of_a_statement_make_no_histogram_due_before_the_next_statement():
+    """The rent of two parts made a histogram due in the fifth statement, which cost four times its price."""
+    session = session_of(curator(WIDE, seed=1), alpha=0.02, beta=0.05, queries=300)
+    draw = np.random.default_rng(1)
+    for _ in range(5):
+        quoted, spent = asked(session, filtered(draw))
+        assert 0 < spent <= quoted
+    assert AHEAD.isdisjoint(kinds(session))
+    quoted, spent = asked(session, filtered(draw))
+    assert 0 < spent <= quoted
+    assert "histogram" in kinds(session)
+
+
+def test_a_statement_that_the_budget_pays_for_is_answered_in_all_parts():
+    """What is left pays for the statement, and for the histogram that its parts make due but not for both: nothing
+    is bought that the last part would miss.
+    """
+    draw = np.random.default_rng(1)
+    statements = [filtered(draw) for _ in range(5)]
+    others = "count(*) FILTER (WHERE h < 5) AS few, count(*) FILTER (WHERE h >= 9) AS many"
+    statements[4] = statements[4].replace(" FROM", f", {others} FROM")
+    session = session_of(curator(WIDE, seed=1), alpha=0.02, beta=0.05, queries=300)
+    for statement in statements[:4]:
+        session.ask(statement)
+    spent, price = session.curator.ledger.spent.units, session.price(statements[4]).units
+    for rest in (price, 26 * price // 10):
+        epsilon = bisect_left(range(1, 10**6), spent + rest, key=lambda e: budget_of(e).cap.units) + 1
+        one = curator(WIDE, seed=1, budget=budget_of(epsilon))
+        poor = session_of(one, alpha=0.02, beta=0.05, queries=300)
+        assert [poor.ask(statement).source for statement in statements] == ["measured"] * 5
+
+
+def budget_of(epsilon: int) -> Budget:
+    """A budget of so many ten-thousandths of ε."""
+    return Budget.of(Fraction(epsilon, 10**4), 1e-6)
+
+
+@pytest.mark.parametrize("neighbours", [Neighbours.REPLACE, Neighbours.ADD_REMOVE])
+@pytest.mark.parametrize("budget", BUDGETS)
+@pytest.mark.parametrize("queries", [300, 10_000])
+def test_no_question_of_several_parts_costs_more_than_its_price(monkeypatch, queries, budget, neighbours):
+    """Boxes and tables, one to four at once, while histograms and classes become due."""
+    monkeypatch.setattr(ski_rental, "SMALL", 0)
+    seed = queries + len(budget)
+    one = curator(SMALL, seed=seed, budget=BUDGETS[budget], neighbours=neighbours)
+    session, draw = session_of(one, alpha=0.02, beta=0.05, queries=queries), np.random.default_rng(seed)
+    for _ in range(20):
+        names = [["age"], ["age", "s"], ["k"], ()][int(draw.integers(4))]
+        parts = [
+            random_group_by(draw, SMALL.domain)
+            if draw.random() < 0.2
+            else random_conjunction(draw, SMALL.domain, names)
+            for _ in range(int(draw.integers(1, 5)))
+        ]
+        plan = session._planned(session._least(parts), "")
+        quoted = session._buyer.funds("").quote(plan.purchases).units
+        spent, left = one.ledger.spent.units, session._buyer.policy.beta.left
+        after = session._buyer.policy.after(plan.purchases).beta.left
+        session.counts(parts)
+        assert one.ledger.spent.units - spent <= quoted
+        assert min(after, left) <= session._buyer.policy.beta.left
+    assert budget == "gdp" or AHEAD & set(kinds(session))  # little noise has no price under `gdp`
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_statement_with_quantiles_costs_more_than_its_price(seed):
+    """Quantiles buy ranges first, which take a part of β from the counts beside them."""
+    session = session_of(curator(WIDE, seed=seed), alpha=0.02, beta=0.05, queries=100)
+    draw = np.random.default_rng(seed)
+    for _ in range(4):
+        first, second = draw.permutation(["age", "h"])
+        k, low = draw.integers(8), draw.integers(1, 12)
+        quoted, spent = asked(
+            session,
+            f"SELECT median({first}), count(*) FILTER (WHERE {second} < {low} AND k = 'v{k}') AS few, "
+            f"median({second}), count(*) FILTER (WHERE k = 'v{k}') AS some FROM t WHERE s = 'v{draw.integers(2)}'",
+        )
+        assert spent <= quoted
+    assert "grids" in kinds(session)
