@@ -22,7 +22,7 @@ from understudy.privacy.bounded_noise import BoundedNoise
 from understudy.privacy.budget import Budget
 from understudy.privacy.event import unversioned
 from understudy.privacy.relation import Neighbours
-from understudy.sessions.session import session
+from understudy.sessions.opening import session
 
 ALPHA = 0.05
 BUDGET = Budget.of(20, 1e-6, key_delta=1e-7, filter="renyi")

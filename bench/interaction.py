@@ -44,7 +44,8 @@ from understudy.privacy.budget import Budget
 from understudy.privacy.cost import UNITS
 from understudy.privacy.relation import Neighbours
 from understudy.query.workload import marginals
-from understudy.sessions.session import Session, session
+from understudy.sessions.opening import session
+from understudy.sessions.session import Session
 from understudy.sessions.terms import conjunctions as announced
 from understudy.sessions.terms import ranges
 

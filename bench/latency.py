@@ -39,7 +39,8 @@ from understudy.ledger.store import DurableLedger
 from understudy.privacy.budget import Budget
 from understudy.privacy.relation import Neighbours
 from understudy.sessions.checkpoint import SessionCheckpoint
-from understudy.sessions.session import Session, session
+from understudy.sessions.opening import session
+from understudy.sessions.session import Session
 
 QUESTIONS = PURCHASES = 1000
 BUDGET = Budget.of(1000, 1e-9)

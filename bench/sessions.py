@@ -37,7 +37,8 @@ from understudy.privacy.region import located
 from understudy.privacy.relation import Neighbours, Relation
 from understudy.query.marginal import Marginal
 from understudy.sessions.answer_memory import AnswerMemory
-from understudy.sessions.session import Session, session
+from understudy.sessions.opening import session
+from understudy.sessions.session import Session
 from understudy.sessions.terms import ranges
 
 QUESTIONS = 2000

@@ -21,7 +21,8 @@ from session_table import conjunction, curator, random_question
 from understudy.declaration.declaration import SourceSpec
 from understudy.ledger.store import DurableLedger
 from understudy.privacy.budget import Budget
-from understudy.sessions.session import Session, session
+from understudy.sessions.opening import session
+from understudy.sessions.session import Session
 from understudy.table.source import open_source
 
 QUESTIONS = 12

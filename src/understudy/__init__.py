@@ -49,8 +49,8 @@ if TYPE_CHECKING:
     from understudy.releases.forecast import forecast as forecast
     from understudy.releases.release import Release as Release
     from understudy.releases.release import release as release
+    from understudy.sessions.opening import session as session
     from understudy.sessions.session import Session as Session
-    from understudy.sessions.session import session as session
     from understudy.sessions.terms import conjunctions as conjunctions
     from understudy.sessions.terms import pool as pool
     from understudy.sessions.terms import ranges as ranges
@@ -104,7 +104,7 @@ _HOME = {
     "pool": "understudy.sessions.terms:pool",
     "ranges": "understudy.sessions.terms:ranges",
     "release": "understudy.releases.release:release",
-    "session": "understudy.sessions.session:session",
+    "session": "understudy.sessions.opening:session",
 }
 
 __all__ = sorted(_HOME)  # pyright: ignore[reportUnsupportedDunderAll]

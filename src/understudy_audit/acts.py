@@ -30,7 +30,7 @@ from understudy.query.marginal import Marginal
 from understudy.query.workload import Workload
 from understudy.releases.adaptive.rule import Rule
 from understudy.releases.run import Run
-from understudy.sessions.session import session as open_session
+from understudy.sessions.opening import session as open_session
 from understudy.standin.multiplicative import MultiplicativeWeights
 from understudy.standin.table import SmallTable
 from understudy_audit.neighbours import DOMAIN

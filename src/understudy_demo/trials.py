@@ -20,7 +20,7 @@ from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.query.workload import marginals
 from understudy.releases.release import release
-from understudy.sessions.session import session
+from understudy.sessions.opening import session
 from understudy_audit.validity import AttackFinding, validity_audit
 
 SHOWN = "{}-on-show"

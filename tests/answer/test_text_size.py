@@ -16,7 +16,7 @@ from understudy.domain.domain import Domain
 from understudy.errors import ParameterError, QueryError, TooLongError
 from understudy.project import open_project
 from understudy.query.text_size import MAX_CHARACTERS, MAX_WORDS, TextSize
-from understudy.sessions.session import session
+from understudy.sessions.opening import session
 
 DOMAIN = Domain(
     (

@@ -33,7 +33,7 @@ from understudy.privacy.budget import Budget
 from understudy.privacy.event import LaplaceNoise
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
-from understudy.sessions.session import session
+from understudy.sessions.opening import session
 
 FULL = bool(os.environ.get("UNDERSTUDY_AUDIT"))
 PEOPLE, QUESTIONS, BATCH = (400, 10_000, 100) if FULL else (100, 1_000, 50)

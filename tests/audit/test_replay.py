@@ -35,7 +35,7 @@ from understudy.privacy.price import Price
 from understudy.privacy.relation import Neighbours, Relation
 from understudy.releases.residual.residual import planned
 from understudy.releases.run import Run
-from understudy.sessions.session import session
+from understudy.sessions.opening import session
 from understudy.standin.multiplicative import MultiplicativeWeights
 from understudy.validity.choice import mode_of
 from understudy.validity.holdout import Holdout

@@ -31,7 +31,7 @@ from understudy.privacy.budget import Budget
 from understudy.privacy.event import Selection
 from understudy.project import Project
 from understudy.query.linear import LinearQuery
-from understudy.sessions.session import session
+from understudy.sessions.opening import session
 from understudy.validity.holdout import Holdout
 
 WRITTEN = Path(__file__).with_name("version_0_1")

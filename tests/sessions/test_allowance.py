@@ -19,7 +19,7 @@ from understudy.privacy.relation import Neighbours
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.sessions import allowance
-from understudy.sessions.session import session as session_of
+from understudy.sessions.opening import session as session_of
 from understudy.sessions.terms import ranges
 
 GAUSSIAN = {"epsilon": 1000.0, "delta": 1e-6}

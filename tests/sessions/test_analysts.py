@@ -17,7 +17,7 @@ from understudy.privacy.budget import Budget
 from understudy.privacy.cost import UNITS
 from understudy.privacy.event import GaussianNoise
 from understudy.privacy.limits import Limits
-from understudy.sessions.session import session as session_of
+from understudy.sessions.opening import session as session_of
 from understudy.table.source import open_source
 
 pytestmark = pytest.mark.usefixtures("generous")

@@ -7,7 +7,7 @@ import pytest
 
 from session_table import conjunction, curator
 from understudy.sessions.beta_spending import LEAD, RATE, least_share, part_of_left
-from understudy.sessions.session import session as session_of
+from understudy.sessions.opening import session as session_of
 
 
 def shares(left: float, bought: int, expected: int, free: set[int] = frozenset()) -> list[float]:

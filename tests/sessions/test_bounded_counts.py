@@ -26,7 +26,7 @@ from understudy.privacy.event import unversioned
 from understudy.privacy.joint import GROWTH
 from understudy.query.marginal import Marginal
 from understudy.sessions.direct import DirectPurchase
-from understudy.sessions.session import session as session_of
+from understudy.sessions.opening import session as session_of
 from understudy.sessions.terms import Terms, described
 from understudy.table.source import open_source
 

@@ -21,8 +21,8 @@ from understudy.sessions import cell_loads
 from understudy.sessions.allowance import Allowance
 from understudy.sessions.cell_loads import CellLoads
 from understudy.sessions.direct import DirectPurchase
+from understudy.sessions.opening import session as session_of
 from understudy.sessions.product_class import ProductPurchase
-from understudy.sessions.session import session as session_of
 from understudy.table.source import in_memory
 from understudy.table.truth import Truth
 

@@ -30,7 +30,7 @@ from understudy.query.marginal import Marginal
 from understudy.query.workload import marginals
 from understudy.sessions import checkpoint
 from understudy.sessions.buyer import Buyer
-from understudy.sessions.session import session as session_of
+from understudy.sessions.opening import session as session_of
 from understudy.sessions.state_codec import read, written
 from understudy.sessions.terms import ranges
 from understudy.table.source import in_memory

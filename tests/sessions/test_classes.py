@@ -19,7 +19,7 @@ from understudy.query.residuals import centred, parts_of
 from understudy.query.workload import marginals
 from understudy.sessions import families, simulation
 from understudy.sessions.families import CellFamily, band, product_of, slack
-from understudy.sessions.session import session as session_of
+from understudy.sessions.opening import session as session_of
 from understudy.sessions.simulation import SEED, extended_quantile, safe_quantile
 from understudy.sessions.terms import conjunctions, pool, ranges
 

@@ -43,8 +43,8 @@ from understudy.sessions import planned_sums, product_class
 from understudy.sessions.calibrator import Calibrator
 from understudy.sessions.direct import DirectPurchase
 from understudy.sessions.looks import LookPurchase
+from understudy.sessions.opening import session as session_of
 from understudy.sessions.session import Session
-from understudy.sessions.session import session as session_of
 from understudy.sessions.terms import conjunctions, ranges
 
 pytestmark = pytest.mark.usefixtures("generous")

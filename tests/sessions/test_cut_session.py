@@ -19,7 +19,8 @@ from understudy.privacy.budget import Budget
 from understudy.privacy.relation import Neighbours
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
-from understudy.sessions.session import Session, session
+from understudy.sessions.opening import session
+from understudy.sessions.session import Session
 
 AUDIT = bool(os.environ.get("UNDERSTUDY_AUDIT"))
 TRUTH = table()

@@ -30,7 +30,7 @@ from understudy.privacy.relation import Neighbours
 from understudy.query.marginal import Marginal
 from understudy.query.workload import marginals
 from understudy.sessions.funds import Funds
-from understudy.sessions.session import session as session_of
+from understudy.sessions.opening import session as session_of
 from understudy.sessions.terms import ranges
 from understudy.table.source import open_source
 

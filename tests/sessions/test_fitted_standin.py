@@ -14,7 +14,7 @@ from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.query.workload import marginals
 from understudy.sessions.fitted_standin import FittedStandin
-from understudy.sessions.session import session as session_of
+from understudy.sessions.opening import session as session_of
 
 AGE, SEX, TOWN = np.arange(10), np.arange(3), np.arange(6)
 

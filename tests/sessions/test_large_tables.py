@@ -16,8 +16,8 @@ from understudy.query.workload import marginals
 from understudy.sessions.calibrator import Calibrator
 from understudy.sessions.families import product_of
 from understudy.sessions.histogram import HistogramPurchase
+from understudy.sessions.opening import session as session_of
 from understudy.sessions.product_class import ProductPurchase, resolution_for
-from understudy.sessions.session import session as session_of
 from understudy.sessions.terms import conjunctions, ranges
 
 SIZES = [10**5, 10**6, 10**7, 10**9]

@@ -18,8 +18,8 @@ from understudy.sessions.beta_spending import OTHERS, part_of_class
 from understudy.sessions.calibrator import rounded
 from understudy.sessions.direct import DirectPurchase
 from understudy.sessions.looks import LookPurchase
-from understudy.sessions.session import session as session_of
-from understudy.sessions.ski_rental import EVIDENCE_CELLS, EVIDENCE_GROUP_BYS, MarginalsSkiRental
+from understudy.sessions.marginals_rental import EVIDENCE_CELLS, EVIDENCE_GROUP_BYS, MarginalsSkiRental
+from understudy.sessions.opening import session as session_of
 from understudy.theory.normal_law import ndtri
 
 ABUNDANT = {"epsilon": 1000.0, "delta": 1e-6}

@@ -17,8 +17,8 @@ from understudy.sessions import looks
 from understudy.sessions.calibrator import Calibrator
 from understudy.sessions.direct import DirectPurchase
 from understudy.sessions.looks import FIRST, LEAST_WIDTH, LookPurchase
+from understudy.sessions.opening import session as session_of
 from understudy.sessions.session import Session
-from understudy.sessions.session import session as session_of
 
 TOWN = table_of(attributes({"age": 12}, {"sex": 3, "town": 6}), 30_000, 5)
 """At α = 0.02 an answer is within 600 people."""

@@ -20,8 +20,8 @@ from session_analysts import attributes, curator, random_conjunction, table_of
 from understudy.noise import samplers
 from understudy.query.marginal import Marginal
 from understudy.sessions import allowance, answer_memory
+from understudy.sessions.opening import session as session_of
 from understudy.sessions.session import Session
-from understudy.sessions.session import session as session_of
 from understudy.sessions.terms import ranges
 
 pytestmark = pytest.mark.usefixtures("generous")

@@ -17,10 +17,10 @@ from understudy.query.marginal import Marginal
 from understudy.sessions import planned_sums
 from understudy.sessions.completing import CompletingPurchase
 from understudy.sessions.direct import can_plan_sum
+from understudy.sessions.opening import session as session_of
 from understudy.sessions.planned_sums import FILL, WEIGHT, PlannedSums, tail, variance_of_sum
 from understudy.sessions.purchase import PurchaseRequest
 from understudy.sessions.session import Session
-from understudy.sessions.session import session as session_of
 
 TOWN = table_of(attributes({"age": 6, "hours": 4}, {"sex": 2, "town": 4, "job": 3}), 30_000, 5)
 DOMAIN = TOWN.domain

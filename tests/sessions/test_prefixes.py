@@ -17,7 +17,7 @@ from understudy.query.workload import marginals
 from understudy.rational import exact
 from understudy.sessions.families import RARE, CellFamily, band, product_of
 from understudy.sessions.one_way import half_widths, shape, suprema
-from understudy.sessions.session import session as session_of
+from understudy.sessions.opening import session as session_of
 from understudy.sessions.simulation import continuous, where_it_falls
 from understudy.sessions.table_bounds import UpperEnds, along, around
 

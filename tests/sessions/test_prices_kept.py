@@ -12,8 +12,8 @@ from session_analysts import attributes, curator, random_conjunction, random_gro
 from understudy.privacy.budget import Budget
 from understudy.privacy.relation import Neighbours
 from understudy.sessions import ski_rental
+from understudy.sessions.opening import session as session_of
 from understudy.sessions.session import Session
-from understudy.sessions.session import session as session_of
 
 WIDE = table_of(attributes({"age": 16, "h": 16}, {"k": 9, "s": 3}), 5000, 1)
 SMALL = table_of(attributes({"age": 16}, {"k": 9, "s": 3}), 5000, 1)

@@ -7,7 +7,7 @@ import pytest
 
 from session_table import DOMAIN, conjunction, curator
 from understudy.query.marginal import Marginal
-from understudy.sessions.session import session as session_of
+from understudy.sessions.opening import session as session_of
 from understudy.table.truth import Truth
 
 PARTS = [

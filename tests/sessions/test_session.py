@@ -29,8 +29,8 @@ from understudy.sessions.forecast import Forecast
 from understudy.sessions.funds import Funds
 from understudy.sessions.knowledge import Knowledge
 from understudy.sessions.marginals_class import MarginalsPurchase
+from understudy.sessions.opening import session as session_of
 from understudy.sessions.purchase import PurchaseRequest
-from understudy.sessions.session import session as session_of
 from understudy.sessions.terms import conjunctions, ranges
 
 pytestmark = pytest.mark.usefixtures("generous")

@@ -14,8 +14,8 @@ from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.sessions.calibrator import Calibrator
 from understudy.sessions.marginals_class import MarginalsPurchase, can_buy
-from understudy.sessions.session import session as session_of
-from understudy.sessions.ski_rental import MarginalsSkiRental, cell_of
+from understudy.sessions.marginals_rental import MarginalsSkiRental, cell_of
+from understudy.sessions.opening import session as session_of
 
 BINARY = table_of(attributes({}, {f"a{i}": 2 for i in range(7)}), 3000, 4)
 

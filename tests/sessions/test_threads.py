@@ -14,7 +14,7 @@ from understudy.errors import RequestConflictError
 from understudy.query.box import Box, Grid
 from understudy.query.marginal import Marginal
 from understudy.sessions import box_bounds, buyer, knowledge
-from understudy.sessions.session import session as session_of
+from understudy.sessions.opening import session as session_of
 from understudy.sessions.terms import ranges
 
 PATIENCE = 60

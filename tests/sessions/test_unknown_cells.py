@@ -15,8 +15,8 @@ from understudy.sessions.calibrator import Calibrator
 from understudy.sessions.cell_loads import costs_no_cell_more
 from understudy.sessions.direct import DirectPurchase
 from understudy.sessions.looks import LookPurchase
+from understudy.sessions.opening import session as session_of
 from understudy.sessions.session import Session
-from understudy.sessions.session import session as session_of
 from understudy.sessions.unknown_cells import unknown_part
 
 TABLE = table_of(attributes({}, {"sex": 2, "job": 3, "town": 7, "kin": 4}), 6000, 3)

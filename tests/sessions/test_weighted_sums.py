@@ -19,7 +19,7 @@ from understudy.query.marginal import Marginal
 from understudy.sessions import policy
 from understudy.sessions.direct import intervals, running_sums
 from understudy.sessions.knowledge import IntervalTable
-from understudy.sessions.session import session as session_of
+from understudy.sessions.opening import session as session_of
 from understudy.sessions.terms import ranges
 from understudy.sessions.weighted_sums import weighted_intervals
 from understudy_demo import town

@@ -33,7 +33,7 @@ def open_named(
     name. One that the ledger knows goes on with the terms that it was opened with, where others are not
     given.
     """
-    from understudy.sessions.session import session
+    from understudy.sessions.opening import session
 
     given = [f"--{key}" for key in ("epsilon", "rho", "error") if price.get(key) is not None]
     given += ["--request"] if request else []

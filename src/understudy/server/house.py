@@ -33,7 +33,8 @@ from understudy.errors import (
 from understudy.ledger.store import DurableLedger
 from understudy.project import Project, open_project
 from understudy.server.problems import away
-from understudy.sessions.session import Session, session
+from understudy.sessions.opening import session
+from understudy.sessions.session import Session
 
 RETRY_SECONDS = 1.0
 """Between two tries to open a table that could not be opened."""

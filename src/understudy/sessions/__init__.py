@@ -6,10 +6,12 @@ consequence of earlier answers); otherwise the session buys something: the answe
 answers when questions of that class keep coming (`policy`, `ski_rental`). When the budget is spent, answers go
 on without a certificate, from a stand-in that is fitted to everything that was bought.
 
-    session, terms, population        the session, what it promises, and what that says of the population
+    opening, session, terms,          how one is opened, the session, what it promises, and what that says of the
+    population                        population
     deduction, buyer                  answers from what is known, which wait for nobody; purchases, one by one
     knowledge, table_bounds, one_way  intervals of counts that follow from what was released
     policy, ski_rental,               what is bought next, and what questions would buy
+    marginals_rental,
     histogram_rent, forecast
     purchase, calibrator, funds       the interface of purchases, their prices, and whether they can be paid
     histogram, direct,                the kinds of purchases

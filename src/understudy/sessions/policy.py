@@ -31,11 +31,12 @@ from understudy.sessions.histogram_rent import HistogramRents, due_at
 from understudy.sessions.knowledge import TOUCHING, Knowledge, boxes_of
 from understudy.sessions.looks import LookPurchase
 from understudy.sessions.marginals_class import MarginalsPurchase, can_buy
+from understudy.sessions.marginals_rental import MarginalsSkiRental, cell_of
 from understudy.sessions.own_counts import OwnCounts, OwnCountsOffers
 from understudy.sessions.permission import Permission
 from understudy.sessions.product_class import ProductPurchase, is_feasible
 from understudy.sessions.purchase import Purchase
-from understudy.sessions.ski_rental import MOST_OF_BETA, MarginalsSkiRental, SkiRental, cell_of
+from understudy.sessions.ski_rental import MOST_OF_BETA, SkiRental
 from understudy.sessions.terms import AllMarginals, Announced, Conjunctions, Terms
 
 ANNOUNCED = 0.9

@@ -50,13 +50,11 @@ from understudy.ledger.interface import Ledger, fresh_request
 from understudy.ledger.view import spent_of
 from understudy.pages import notebook
 from understudy.privacy.cost import Cost
-from understudy.project import Project
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.query.quantile_end import QuantileEnd
 from understudy.query.refined import least_refined
 from understudy.query.text_size import USUAL, TextSize
-from understudy.rational import Number
 from understudy.sessions.answer_memory import identity
 from understudy.sessions.asking import Asking, digest
 from understudy.sessions.buyer import Buyer
@@ -65,7 +63,7 @@ from understudy.sessions.direct import running_sums
 from understudy.sessions.knowledge import Values
 from understudy.sessions.population import Population
 from understudy.sessions.question_plan import QuestionPlan
-from understudy.sessions.terms import Announced, Terms
+from understudy.sessions.terms import Terms
 
 if TYPE_CHECKING:
     from understudy.sessions.fitted_standin import FittedStandin
@@ -555,85 +553,6 @@ class Session:
 def _running(asked: ReadQuestion[Answer | SqlAnswer]) -> Mapping[int, str]:
     """The attributes whose running sums a question needs, by the places of their marginals: for quantiles."""
     return asked.running if isinstance(asked, SelectQuestion | AroundQuestion) else {}
-
-
-def session(
-    table: Project | Curator,
-    *,
-    alpha: Number | None = None,
-    beta: Number | None = None,
-    queries: int | None = None,
-    classes: Sequence[Announced] = (),
-    mechanism: str | None = None,
-    noise: str | None = None,
-    name: str = "",
-    analyst: str = "",
-    lazily: bool = False,
-    max_cells: int = MAX_CELLS,
-) -> Session:
-    """Open a session over a project: with probability 1 - `beta` every answer is within `alpha` of all rows.
-
-    table      a project, or the Curator of one
-    alpha      the error of every count, as a part of all rows (of the declared least number of rows where that is
-               private), such as 0.02; a session that the ledger knows by its name remembers it
-    beta       the probability that some answer of the whole session is further off than its error: 0.05, or what
-               a session that goes on remembers
-    queries    how many questions are expected: more may come, at a higher price; 10,000, or what a session that
-               goes on remembers
-    classes    what will be asked, to be bought at once: made by `ranges`, `conjunctions`, `pool` and `marginals`
-    mechanism  `auto`, or `direct`: every new question is bought by itself, with noise of its own
-    noise      of counts that are bought by themselves: `auto`, the cheapest that keeps `alpha`, which is bounded
-               noise, of a certain error that takes nothing of `beta`, under some budgets; or `gaussian`,
-               `bounded`, and `laplace` under a pure epsilon
-    name       under the same name a session goes on where it was, in any process; without one it gets a new name
-    analyst    whose share of the budget pays for questions that name nobody else. A session that is opened with
-               one is this analyst's own; one that is opened without is shared: anybody may go on with it, and each
-               question may name who pays
-    lazily     a session with a new name is written into the ledger with its first purchase, and not at all if it
-               only tells prices
-    max_cells  the most cells that one question may have; a larger one is refused before anything is bought
-
-    How long a question may be is what the project was opened with (`text_size`); over a Curator it is the usual.
-
-    Returns a `Session`. Raises a `ParameterError` where the terms make no sense or a new session has no
-    alpha, a `RefusedError` where the budget has no price for the noise, a `RequestConflictError` where the name
-    belongs to something else, a `QueryError` where a class is too large to be bought at once, and an
-    `InsufficientBudgetError` where the classes cannot be paid.
-    """
-    curator = table.curator if isinstance(table, Project) else table
-    known = remembered(curator.ledger, name, analyst)
-    if known is None and alpha is None:
-        raise ParameterError("a new session needs `alpha`, the error of every answer as a part of all rows")
-    if known is not None:
-        alpha = known.alpha if alpha is None else alpha
-        beta = known.beta if beta is None else beta
-        queries = known.queries if queries is None else queries
-        mechanism = known.mechanism if mechanism is None else mechanism
-        noise = known.noise if noise is None else noise
-        classes = classes or known.classes
-    terms = Terms.of(
-        alpha=0 if alpha is None else alpha,
-        beta=0.05 if beta is None else beta,
-        queries=10_000 if queries is None else queries,
-        classes=classes,
-        mechanism="auto" if mechanism is None else mechanism,
-        noise="auto" if noise is None else noise,
-    )
-    size = table.text_size if isinstance(table, Project) else USUAL
-    return Session(
-        curator, terms, name=name, analyst=analyst, lazily=lazily, max_cells=max_cells, text_size=size
-    )
-
-
-def remembered(ledger: Ledger, name: str, analyst: str) -> Terms | None:
-    """The terms of the session that the ledger holds under the name, if it is shared or this analyst's own.
-
-    None where there is none.
-    """
-    known = ledger.find(name) if name else None
-    if known is None or known.analyst not in ("", analyst):
-        return None
-    return Terms.read(known.question)
 
 
 def is_shared(ledger: Ledger, name: str) -> bool:

@@ -1,0 +1,98 @@
+"""When to buy the class of all marginals up to an order: the rule of `ski_rental`, for questions about all rows.
+
+GROUP BYs of all rows, and counts of single cells of them, are rent for one class for each order. Its price takes
+long to find, and is found only when what is at stake has grown. Decisions read prices and questions, which are
+public; they cost nothing.
+"""
+
+from __future__ import annotations
+
+from math import comb
+
+from understudy.domain.domain import Domain
+from understudy.privacy.price import Price
+from understudy.query.box import Box
+from understudy.query.marginal import Marginal
+from understudy.rational import Number
+from understudy.sessions.calibrator import Calibrator
+from understudy.sessions.marginals_class import MOST_ORDER, can_buy
+from understudy.sessions.ski_rental import SEEN
+
+LEAST = 10
+"""A class of marginals is priced only when at least so many marginals' worth is at stake: it never costs less."""
+
+FORECAST_GROUP_BYS, EVIDENCE_GROUP_BYS = 1.5, 0.06
+"""The class is bought early when it is expected to save so many times its price, and so large a part of its price
+was paid as rent (`ski_rental.FORECAST`)."""
+
+EVIDENCE_CELLS = 0.25
+"""And the part where counts of single cells lead to it: most of these are followed by other conjunctions."""
+
+
+class MarginalsSkiRental:
+    """The rule for marginals of all rows, or for their cells one by one, with one class for each order.
+
+    The price of such a class takes long to find: it is found only when what is at stake has grown by a tenth
+    since the last time. `of_cells` is whether single cells are asked for, each a question: a marginal stands
+    for one then.
+    """
+
+    def __init__(self, *, of_cells: bool = False) -> None:
+        self.of_cells = of_cells
+        self.rent = 0.0
+        """What was paid so far for questions like these, in ε or ρ."""
+        self._seen = 0
+        self._order = 0
+        self._worth = 0.0
+        self._tried = 0.0
+
+    def pay(self, marginal: Marginal, price: Number, *, again: bool = False) -> None:
+        """Remember a marginal of all rows that was bought by itself at a price; `again` adds to it."""
+        if not marginal.where.factors:
+            self.rent += float(price)
+            self._seen += not again
+            self._order = max(self._order, len(marginal.by))
+
+    def due(
+        self, calibrator: Calibrator, marginal: Marginal, price: Number, *, asked: int, ahead: int
+    ) -> int:
+        """The order of the class whose price is worth finding now; 0 for none.
+
+        `asked` questions came so far, and about `ahead` are still to come.
+        """
+        order = max(self._order, len(marginal.by))
+        if marginal.where.factors or self._seen + 1 < SEEN or not can_buy(calibrator, order):
+            return 0
+        amount = float(price)
+        rent, seen = self.rent + amount, self._seen + 1
+        others = self._questions(marginal.domain, order) - seen
+        coming = max(min(ahead * seen / max(asked, 1), others), 0) * rent / seen
+        evidence = EVIDENCE_CELLS if self.of_cells else EVIDENCE_GROUP_BYS
+        self._worth = max(rent, min(coming / FORECAST_GROUP_BYS, rent / evidence))
+        if self._worth < 1.1 * self._tried or self._worth < LEAST * amount:
+            return 0
+        return order
+
+    def _questions(self, domain: Domain, order: int) -> int:
+        """How many marginals, or cells of them, there are up to an order."""
+        if not self.of_cells:
+            return sum(comb(len(domain), size) for size in range(1, order + 1))
+        sums = [1, *[0] * order]  # elementary symmetric polynomials of the sizes
+        for attribute in domain:
+            for place in range(order, 0, -1):
+                sums[place] += sums[place - 1] * attribute.size
+        return sum(sums[1:])
+
+    def is_worth(self, price: Price) -> bool:
+        """Whether the class is due at this price; if not, `due` names none until more is at stake."""
+        if self._worth <= float(price.amount):
+            self._tried = self._worth
+            return False
+        return True
+
+
+def cell_of(box: Box) -> Marginal | None:
+    """The marginal that a box is one cell of; None where it is none, or of more attributes than can be bought."""
+    if not 1 <= len(box.sides) <= MOST_ORDER or any(int(cells.sum()) != 1 for cells in box.sides.values()):
+        return None
+    return Marginal(box.domain, box.domain.clique(box.sides))
