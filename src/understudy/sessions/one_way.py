@@ -85,15 +85,24 @@ def suprema(noise: Values, *, ordered: bool) -> Values:
     sums.
     """
     draws, size = noise.shape
-    if ordered:
-        found = np.zeros((size + 1, draws))
-        for at in range(0, draws, BLOCK):
-            _largest_ranges(noise[at : at + BLOCK], found[:, at : at + BLOCK])
-        return np.ascontiguousarray(found.T)
-    rising = np.sort(noise, axis=1)
-    top = np.cumsum(rising[:, ::-1], axis=1)
-    bottom = -np.cumsum(rising, axis=1)
-    return np.concatenate([np.zeros((draws, 1)), np.maximum(top, bottom)], axis=1)
+    largest = _largest_ranges if ordered else _largest_sets
+    found = np.zeros((size + 1, draws))
+    for at in range(0, draws, BLOCK):
+        largest(noise[at : at + BLOCK], found[:, at : at + BLOCK])
+    return np.ascontiguousarray(found.T)
+
+
+def _largest_sets(noise: Values, found: Values) -> None:
+    """Write the largest |N(S)| over the sets of k cells into `found[k]`, for each row of noise.
+
+    The k largest cells of all draws are added up together, as in `_largest_ranges`.
+    """
+    rising = np.ascontiguousarray(np.sort(noise, axis=1).T)
+    top, bottom = np.zeros(len(noise)), np.zeros(len(noise))
+    for k in range(1, len(rising) + 1):
+        top += rising[-k]
+        bottom -= rising[k - 1]
+        np.maximum(top, bottom, out=found[k])
 
 
 def _largest_ranges(noise: Values, found: Values) -> None:
