@@ -362,6 +362,7 @@ class Buyer:
         journal, and the next process that catches up with the journal carries it out.
         """
         self.journal.length += 1
+        self._checkpoint.note(purchase.kind)
         with self._planning:
             self._changes += 1
             self.policy.note(purchase)
