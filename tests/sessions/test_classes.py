@@ -238,10 +238,10 @@ def test_classes_that_cannot_be_bought_are_refused_before_anything_is_spent():
 
 def test_a_simulation_is_shared_by_sessions():
     families.band.cache_clear()
-    families._sample.cache_clear()
+    families._sample.begin()
     for _ in range(2):
         session_of(curator(), alpha=0.05, queries=100, classes=[ranges("age")])
-    assert families._sample.cache_info().misses == 1
+    assert families._sample.times == 1
 
 
 def test_ranks_are_those_of_the_binomial_law():
@@ -258,8 +258,8 @@ def test_ranks_are_those_of_the_binomial_law():
 def test_no_band_is_simulated_where_the_union_bound_is_smaller():
     """Of a small domain as a whole, a first question would wait for it."""
     product = families.product_of((2, 2, 4, 8), ("subsets",) * 4, laplace=False)
-    families._sample.cache_clear()
+    families._sample.begin()
     share = 0.99 * families.RARE
     found = families.band(product, share)
-    assert families._sample.cache_info().misses == 0
+    assert families._sample.times == 0
     assert found <= families.extended_quantile(families._sample(product), share, product.norm(2))

@@ -41,10 +41,10 @@ from understudy.sessions.purchase_journal import PurchaseJournal
 from understudy.sessions.state_codec import StateWriter, Unreadable, Unwritable, read, written
 
 EACH = 32
-"""How much there is to read since the last checkpoint, in purchases of counts, from which on there may be another."""
+"""There may be another checkpoint when what was bought since the last takes as long to read as so many counts."""
 
 PART = 32
-"""There is another one when what is to read since the last is this part of all purchases."""
+"""There is another one when that is this part of all purchases, too."""
 
 LONG = {MarginalsPurchase.kind}
 """Kinds of purchases that each take as long to read as `EACH` counts."""

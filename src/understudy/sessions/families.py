@@ -37,6 +37,7 @@ from understudy.mechanism.matrix.bases import HistogramDesign
 from understudy.mechanism.matrix.one_marginal import MAX_WEIGHT
 from understudy.mechanism.matrix.ranges import MINIMAX_CELLS, minimax_prefixes
 from understudy.query.box import Cells
+from understudy.sessions.found_once import found_once
 from understudy.sessions.simulation import (
     continuous_blocks,
     draws_for,
@@ -124,23 +125,11 @@ class CellFamily:
         cells = np.eye(self.size, dtype=np.int64)
         if self.laplace or self.size == 1 or resolution == 1:
             return cells
-        whole = self._weights()
+        whole = _weights(self.size, self.kind)
         found = np.rint(whole * (resolution / np.abs(whole).max())).astype(np.int64)
         if resolution < SURELY_APART and np.linalg.matrix_rank(found) < self.size:
             return cells
         return found
-
-    def _weights(self) -> Values:
-        fits = 2 < self.size <= MINIMAX_CELLS
-        if self.kind == "cells":
-            return np.eye(self.size)
-        if self.kind == "ranges" and fits:
-            return HistogramDesign(self.size, ordered=True, centred=False).matrix.astype(np.float64)
-        if self.kind in {"prefixes", "suffixes"} and fits:
-            prefixes = minimax_prefixes(self.size).astype(np.float64)
-            return prefixes if self.kind == "prefixes" else prefixes[:, ::-1]
-        even = np.full((self.size, self.size), 1 / self.size)
-        return np.eye(self.size) + (_tilt(self.size) - 1) * even
 
     @cached_property
     def sets(self) -> Values:
@@ -172,7 +161,7 @@ class CellFamily:
 
     @property
     def sums(self) -> Values:
-        """What `extreme` looks at: on a line the running sums, from that of no cell to that of all; else the cells."""
+        """What `extreme` looks at: on a line running sums, from that of no cell to that of all; else the cells."""
         if self.kind in {"cells", "subsets"}:
             return np.eye(self.size)
         running = np.tri(self.size + 1, self.size, -1)
@@ -186,6 +175,21 @@ class CellFamily:
             return np.maximum(np.maximum(noise, 0).sum(axis=0), np.maximum(-noise, 0).sum(axis=0))
         high, low = noise.max(axis=0), noise.min(axis=0)
         return high - low if self.kind == "ranges" else np.maximum(high, -low)
+
+
+@found_once(256)
+def _weights(size: int, kind: Kind) -> Values:
+    """The combinations of cells that measure a family best, one a row, before rounding."""
+    fits = 2 < size <= MINIMAX_CELLS
+    if kind == "cells":
+        return np.eye(size)
+    if kind == "ranges" and fits:
+        return HistogramDesign(size, ordered=True, centred=False).matrix.astype(np.float64)
+    if kind in {"prefixes", "suffixes"} and fits:
+        prefixes = minimax_prefixes(size).astype(np.float64)
+        return prefixes if kind == "prefixes" else prefixes[:, ::-1]
+    even = np.full((size, size), 1 / size)
+    return np.eye(size) + (_tilt(size) - 1) * even
 
 
 @lru_cache(maxsize=64)
@@ -262,7 +266,9 @@ class Product:
     @property
     def _largest(self) -> tuple[int, int | None]:
         """The axis of most members, and the next one where its members are ranges: differences of running sums."""
-        first, *others = sorted(range(len(self.families)), key=lambda axis: (-self.families[axis].members, -axis))
+        first, *others = sorted(
+            range(len(self.families)), key=lambda axis: (-self.families[axis].members, -axis)
+        )
         return first, others[0] if others and self.families[others[0]].kind == "ranges" else None
 
     @cached_property
@@ -379,7 +385,7 @@ def _union_bound(product: Product, beta: float) -> float:
     return where_it_falls(lambda q: 2 * float((number * ndtr(-q / sizes)).sum()) - beta, 0.0, most)
 
 
-@lru_cache(maxsize=64)
+@found_once(64)
 def _sample(product: Product) -> Values:
     """Simulated suprema over all members."""
     laplace = product.families[0].laplace

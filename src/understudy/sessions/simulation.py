@@ -60,7 +60,7 @@ def continuous(shape: tuple[int, ...], *, laplace: bool = False, stream: int = 0
 def continuous_blocks(
     draws: int, shape: tuple[int, ...], block: int, *, laplace: bool = False
 ) -> Iterator[Values]:
-    """The draws of `continuous`, of this shape each, in blocks; a block is good until the next one is asked for."""
+    """The draws of `continuous`, each of this shape, in blocks; a block is good until the next is asked for."""
     generator = np.random.default_rng((SEED, 0))
     room = np.empty((min(block, draws), *shape))
     for at in range(0, draws, block):
