@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import inspect
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
 
+import numpy as np
 import pytest
 
 from session_table import curator
 from understudy.ledger.asking_lock import AskingLock
-from understudy.sessions import families, found_once
-from understudy.sessions.found_once import Unfound, planned
+from understudy.sessions import allowance, families, found_once, one_way
+from understudy.sessions.found_once import planned
 from understudy.sessions.opening import session as session_of
 
 PATIENCE = 60
@@ -32,22 +35,22 @@ class Slowly:
         self.begun, self.goes_on = threading.Event(), threading.Event()
         self._function = function
 
-    def __call__(self, *given):
+    def __call__(self, *given, **named):
         self.begun.set()
         assert self.goes_on.wait(PATIENCE)
-        return self._function(*given)
+        return self._function(*given, **named)
 
 
-def opened():
-    return session_of(curator(), alpha=0.02, beta=1e-9, queries=100)
+def opened(queries=100):
+    return session_of(curator(), alpha=0.02, beta=1e-9, queries=queries)
 
 
 @pytest.fixture
 def weighing(monkeypatch):
     """The weights of all ranges take as long as a test wants."""
-    families._weights.begin()
-    slowly = Slowly(families._weights._function)
-    monkeypatch.setattr(families._weights, "_function", slowly)
+    families._minimax_weights.begin()
+    slowly = Slowly(families._minimax_weights._function)
+    monkeypatch.setattr(families._minimax_weights, "_function", slowly)
     yield slowly
     slowly.goes_on.set()
 
@@ -75,7 +78,7 @@ def test_a_price_that_was_broken_off_is_what_it_is_in_one_go(weighing):
         assert weighing.begun.wait(PATIENCE)
         weighing.goes_on.set()
         told = {price.result(PATIENCE).units for price in prices}
-    assert families._weights.times == 1
+    assert families._minimax_weights.times == 1
     assert told == {other.price(DEAR).units}
     assert min(told) > 0
 
@@ -99,12 +102,13 @@ def test_the_last_numbers_are_kept():
     assert function.times == 4
 
 
-def test_a_plan_leaves_its_lock_for_each_number_and_begins_anew():
+@pytest.mark.parametrize("is_entered", [False, True])
+def test_a_plan_leaves_its_lock_for_each_number_and_begins_anew_where_others_entered(is_entered):
     lock, called = AskingLock("test"), []
 
     @found_once.found_once(4)
     def number(value):
-        called.append((value, free_to_others(lock)))
+        called.append((value, free_to_others(lock) if is_entered else True))
         return value
 
     def plan():
@@ -112,8 +116,8 @@ def test_a_plan_leaves_its_lock_for_each_number_and_begins_anew():
         return number(1) + number(2)
 
     assert planned(lock, plan, before=lambda: called.append("before")) == 3
-    begun = ["before", "plan"]
-    assert called == [*begun, (1, True), *begun, (2, True), *begun]
+    begun, again = ["before", "plan"], ["before", "plan"] if is_entered else []
+    assert called == [*begun, (1, True), *again, (2, True), *again]
 
 
 def free_to_others(lock):
@@ -127,12 +131,47 @@ def free_to_others(lock):
         return other.submit(entered).result(PATIENCE)
 
 
-def test_a_plan_that_always_lacks_a_number_finds_the_last_ones_itself(monkeypatch):
-    """Others may make the cache forget a number before the plan is made anew."""
+def test_a_plan_that_is_always_interrupted_finds_the_last_numbers_itself(monkeypatch):
+    """Others may enter, and make the cache forget the number, each time that it is found."""
     monkeypatch.setattr(found_once, "MOST_TRIES", 3)
+    lock, entered = AskingLock("test"), []
+    function = found_once.found_once(0)(lambda: entered.append(free_to_others(lock)) or 7)
+    assert planned(lock, function, before=lambda: None) == 7
+    assert entered == [True, True, True, False]
+
+
+def test_a_number_that_the_cache_forgets_at_once_is_found_once_for_a_plan():
     function = found_once.found_once(0)(lambda: 7)
     assert planned(AskingLock("test"), function, before=lambda: None) == 7
-    assert function.times == 4
+    assert function.times == 1
+
+
+def test_a_plan_that_lets_go_of_its_lock_asks_the_allowance_once(monkeypatch):
+    """Who asks it changes it: it counts the questions that wait, which says what may be bought ahead."""
+    monkeypatch.setattr("understudy.sessions.histogram_rent.HistogramRents.worth", lambda *_, **__: np.inf)
+    asked = []
+    monkeypatch.setattr(
+        allowance.Allowance, "permits", lambda self, events, **_: bool(asked.append(events)) or True
+    )
+    found, find_apart = [], found_once.find_apart
+
+    def outside_all_locks(find):
+        """A cached property holds a lock of its class, in which no plan may wait for its own."""
+        frames = inspect.getouterframes(inspect.currentframe(), context=0)
+        assert not any(one.frame.f_code is cached_property.__get__.__code__ for one in frames)
+        found.append(len(asked))
+        find_apart(find)
+
+    monkeypatch.setattr(found_once, "find_apart", outside_all_locks)
+    one_way.shape.begin()
+    prices, counted = [], []
+    for _ in range(2):
+        asked.clear()
+        prices.append(opened(queries=2000).price(CHEAP).units)
+        counted.append(len(asked))
+    assert found[0] < found[-1]  # it was asked before the last number was found
+    assert prices[0] == prices[1]
+    assert counted[0] == counted[1] > 0
 
 
 def test_an_error_in_a_plan_is_the_callers_and_leaves_nothing_behind():
@@ -144,8 +183,6 @@ def test_an_error_in_a_plan_is_the_callers_and_leaves_nothing_behind():
     with pytest.raises(KeyError):
         planned(lock, plan, before=lambda: None)
     assert function() == 7  # this thread does not plan any more
-    with found_once._planning(), pytest.raises(Unfound):
-        found_once.found_once(1)(lambda: 8)()
     assert free_to_others(lock)
 
 

@@ -125,11 +125,25 @@ class CellFamily:
         cells = np.eye(self.size, dtype=np.int64)
         if self.laplace or self.size == 1 or resolution == 1:
             return cells
-        whole = _weights(self.size, self.kind)
+        whole = self._weights()
         found = np.rint(whole * (resolution / np.abs(whole).max())).astype(np.int64)
         if resolution < SURELY_APART and np.linalg.matrix_rank(found) < self.size:
             return cells
         return found
+
+    def _weights(self) -> Values:
+        """The combinations of cells that measure the family best, one a row, before rounding."""
+        if self.kind == "cells":
+            return np.eye(self.size)
+        if (minimax := self.minimax()) is not None:
+            return minimax if self.kind != "suffixes" else minimax[:, ::-1]
+        even = np.full((self.size, self.size), 1 / self.size)
+        return np.eye(self.size) + (_tilt(self.size) - 1) * even
+
+    def minimax(self) -> Values | None:
+        """The weights of the family on a line, which take long to find; None where it has none."""
+        on_a_line = self.kind not in {"cells", "subsets"} and 2 < self.size <= MINIMAX_CELLS
+        return _minimax_weights(self.size, prefixes=self.kind != "ranges") if on_a_line else None
 
     @cached_property
     def sets(self) -> Values:
@@ -177,19 +191,12 @@ class CellFamily:
         return high - low if self.kind == "ranges" else np.maximum(high, -low)
 
 
-@found_once(256)
-def _weights(size: int, kind: Kind) -> Values:
-    """The combinations of cells that measure a family best, one a row, before rounding."""
-    fits = 2 < size <= MINIMAX_CELLS
-    if kind == "cells":
-        return np.eye(size)
-    if kind == "ranges" and fits:
-        return HistogramDesign(size, ordered=True, centred=False).matrix.astype(np.float64)
-    if kind in {"prefixes", "suffixes"} and fits:
-        prefixes = minimax_prefixes(size).astype(np.float64)
-        return prefixes if kind == "prefixes" else prefixes[:, ::-1]
-    even = np.full((size, size), 1 / size)
-    return np.eye(size) + (_tilt(size) - 1) * even
+@found_once(2 * MINIMAX_CELLS)
+def _minimax_weights(size: int, *, prefixes: bool) -> Values:
+    """The combinations that measure all ranges of a line best, or all prefixes. All that there are are kept."""
+    if prefixes:
+        return minimax_prefixes(size).astype(np.float64)
+    return HistogramDesign(size, ordered=True, centred=False).matrix.astype(np.float64)
 
 
 @lru_cache(maxsize=64)
@@ -216,9 +223,17 @@ class Product:
     families: tuple[CellFamily, ...]
     resolution: int | None = None
 
-    @cached_property
+    @property
     def matrices(self) -> tuple[NDArray[np.int64], ...]:
         """The combinations that are measured, along each axis."""
+        if "_matrices" not in vars(self):
+            for family in self.families:
+                if not family.laplace:
+                    family.minimax()  # here, since a cached property has a lock, and a plan may wait for its own
+        return self._matrices
+
+    @cached_property
+    def _matrices(self) -> tuple[NDArray[np.int64], ...]:
         each = self.finest if self.resolution is None else self.resolution
         return tuple(family.matrix(each) for family in self.families)
 
@@ -227,11 +242,15 @@ class Product:
         """The largest resolution at which the sums of all rows stay within 64 bits."""
         return min(1024, int(MAX_WEIGHT ** (1 / len(self.families))))
 
-    @cached_property
+    @property
     def inverses(self) -> tuple[Values, ...]:
         """The cells from the combinations, along each axis."""
+        return self._inverses if self.matrices else ()
+
+    @cached_property
+    def _inverses(self) -> tuple[Values, ...]:
         return tuple(
-            np.asarray(np.linalg.pinv(matrix.astype(np.float64)), np.float64) for matrix in self.matrices
+            np.asarray(np.linalg.pinv(matrix.astype(np.float64)), np.float64) for matrix in self._matrices
         )
 
     @property

@@ -1,14 +1,15 @@
 """Numbers that take long to find and depend on their arguments alone: found once, and not while others wait.
 
 Bands that are simulated, and the weights of a class, take a tenth of a second; a plan for which all of them are
-known takes milliseconds. Plans of a session are made one at a time. So whoever plans finds no such number: the
-plan ends with `Unfound`, the lock of plans is let go, the number is found, and the plan is made anew.
+known takes milliseconds. Plans of a session are made one at a time. So whoever plans lets go of the lock of plans
+while such a number is found, and goes on; where somebody else was inside meanwhile, the plan is made anew.
 
 Promise     What a plan says does not depend on where its numbers were found, and one that needs no new number
             waits for nobody who finds one.
-Why         A number is a function of its arguments alone, and whoever plans changes nothing before the plan is
-            made: the plan that is made anew is the one that would have been made at once, of what is known then.
-Cost        What comes before the number in a plan is done twice. Of several threads that need it, one finds it.
+Why         A number is a function of its arguments alone, and all that plans read is changed under their lock
+            alone: where nobody was inside, the plan goes on as if it had never let go. Else it is given up, as if
+            the question had been priced and not asked, and is made of what is known then.
+Cost        Of several threads that need a number, one finds it. A plan that was given up is made twice.
 """
 
 from __future__ import annotations
@@ -27,18 +28,14 @@ Given = ParamSpec("Given")
 Found = TypeVar("Found")
 Plan = TypeVar("Plan")
 
-MOST_TRIES = 64
-"""Numbers that one plan leaves its lock for; what it needs beyond them it finds while others wait."""
+MOST_TRIES = 16
+"""How often a plan is made anew; the last time it finds its numbers while others wait."""
 
 _here = local()
 
 
-class Unfound(Exception):
-    """A plan needs a number that nobody has found yet; `find` finds it."""
-
-    def __init__(self, find: Callable[[], object]) -> None:
-        super().__init__("a number that takes long to find is not known yet")
-        self.find = find
+class Interrupted(Exception):
+    """Somebody else was inside the lock of plans while a number was found: the plan has to be made anew."""
 
 
 class FoundOnce(Generic[Given, Found]):
@@ -58,20 +55,23 @@ class FoundOnce(Generic[Given, Found]):
         self._finding: dict[Hashable, Lock] = {}
 
     def __call__(self, *args: Given.args, **kwargs: Given.kwargs) -> Found:
-        """The function's result; raises `Unfound` for whoever plans where it is not known."""
+        """The function's result; raises `Interrupted` where a plan that needs it has to be made anew."""
         key = (args, tuple(kwargs.items()))
         is_known, found = self._known(key)
         if is_known:
             return found
-        if getattr(_here, "is_planning", False):
-            raise Unfound(lambda: self(*args, **kwargs))
+        held: list[Found] = []  # the cache may forget it before it is read there
+        find_apart(lambda: held.append(self._find(key, lambda: self._function(*args, **kwargs))))
+        return held[0]
+
+    def _find(self, key: Hashable, call: Callable[[], Found]) -> Found:
         with self._lock:
             finding = self._finding.setdefault(key, Lock())
         with finding:  # another thread may be finding it
             is_known, found = self._known(key)
             if not is_known:
                 self.times += 1
-                found = self._function(*args, **kwargs)
+                found = call()
                 self._keep(key, found)
         return found
 
@@ -102,30 +102,42 @@ def found_once(most: int) -> Callable[[Callable[Given, Found]], FoundOnce[Given,
 def planned(lock: AskingLock, plan: Callable[[], Plan], *, before: Callable[[], None]) -> Plan:
     """Make a plan under its lock, which is let go while a number is found that takes long.
 
-    `plan` may be called several times: nothing that it changes may matter before it returns. `before` is called
-    under the lock each time before it, and is never broken off.
+    `plan` may be given up and called again, as if the question had been priced before. `before` is called under
+    the lock each time before it, and never lets go of it.
     """
     for _ in range(MOST_TRIES):
-        try:
-            with lock:
-                before()
-                with _planning():
+        with lock:
+            before()
+            try:
+                with _leaving(lock):
                     return plan()
-        except Unfound as missing:
-            missing.find()
+            except Interrupted:
+                continue
     with lock:
         before()
         return plan()
 
 
+def find_apart(find: Callable[[], object]) -> None:
+    """Find a number outside the lock of the plan that this thread makes, if it makes one."""
+    lock: AskingLock | None = getattr(_here, "lock", None)
+    if lock is None:
+        find()
+        return
+    with _leaving(None):  # what the number needs is found with it
+        nobody_entered = lock.without(find)
+    if not nobody_entered:
+        raise Interrupted
+
+
 @contextmanager
-def _planning() -> Generator[None]:
-    """Have this thread end with `Unfound` where something takes long to find."""
-    before, _here.is_planning = getattr(_here, "is_planning", False), True
+def _leaving(lock: AskingLock | None) -> Generator[None]:
+    """Have this thread let go of the lock where something takes long to find; of none with None."""
+    before, _here.lock = getattr(_here, "lock", None), lock
     try:
         yield
     finally:
-        _here.is_planning = before
+        _here.lock = before
 
 
 _ALL: WeakSet[FoundOnce[..., Any]] = WeakSet()
