@@ -26,7 +26,7 @@ from understudy.releases.release import Release
 from understudy.server.described import table_as_plain
 from understudy.server.replies import answer_as_plain, encoded
 from understudy.sql.compiled import Estimate
-from understudy.table.draft import write
+from understudy.table.draft_file import write
 
 FIRST, LAST, ROWS = dt.datetime(2024, 3, 1), dt.datetime(2024, 3, 2, 23, 59, 59), 3_000
 TEXT = f"""\
