@@ -38,7 +38,7 @@ HALVES = "SELECT joined, count(*) AS n FROM t GROUP BY 1"
 
 @pytest.fixture(autouse=True)
 def added_up(monkeypatch):
-    """Cells are added up, as where there are many groups; `test_single_groups` has those that are counted apart."""
+    """Cells are added up, as where there are many groups; `test_single_groups` has those counted one by one."""
     monkeypatch.setattr("understudy.sql.group.MAX_DISJOINT", 0)
 
 
