@@ -22,6 +22,7 @@ settings.load_profile("house")
 
 FIRST = (
     "table/test_engines.py",
+    "table/test_moments.py",
     "server/pages/test_browser.py",
     "audit/test_privacy.py",
     "audit/test_mutants.py",
@@ -33,7 +34,7 @@ FIRST = (
     "test_tutorials.py",
 )
 """Files with the longest tests, below the folder of this file: they begin first, so that no worker of several ends
-long after the others with one of them."""
+long after the others with one of them. Those that need Spark follow each other: one worker starts it for all."""
 
 
 @pytest.hookimpl(tryfirst=True)
