@@ -53,8 +53,8 @@ def compile_once(place: Path) -> None:
     compiled = Dispatcher.compile
 
     @wraps(compiled)
-    def alone(self: Any, signature: Any) -> Any:
+    def alone(self: Any, sig: Any) -> Any:
         with lock.held():
-            return compiled(self, signature)
+            return compiled(self, sig)
 
     Dispatcher.compile = alone

@@ -102,7 +102,7 @@ def test_no_question_of_several_parts_costs_more_than_its_price(monkeypatch, que
             else random_conjunction(draw, SMALL.domain, names)
             for _ in range(int(draw.integers(1, 5)))
         ]
-        plan = session._planned(session._least(parts), "")
+        plan = session._parts.planned(session._least(parts), "")
         quoted = session._buyer.funds("").quote(plan.purchases).units
         spent, left = one.ledger.spent.units, session._buyer.policy.beta.left
         after = session._buyer.policy.after(plan.purchases).beta.left
