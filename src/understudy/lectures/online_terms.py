@@ -153,10 +153,10 @@ def theorem_terms(
 
     `table` is the project, or its Curator. The update algorithm makes at most B(α) updates on gaps of α, whatever
     is asked [Lecture 7, Definition 2], so B runs are enough for ever: `update_for(α)` gives the algorithm for a
-    gap of α of the rows, and α is chosen best. How far comparisons can be wrong is `shared_slack`; the
-    textbook's statement for the same price, `slack_of` [DworkRoth14, Theorem 3.24], stands beside it in `printed_slack`. Raises a `ParameterError` for an
-    algorithm whose number of updates is no theorem, and a `RefusedError` where no error below all of the rows
-    can be promised at the price.
+    gap of α of the rows, and α is chosen best. How far comparisons can be wrong is `shared_slack`; the textbook's
+    statement for the same price, `slack_of` [DworkRoth14, Theorem 3.24], stands beside it in `printed_slack`.
+    Raises a `ParameterError` for an algorithm whose number of updates is no theorem, and a `RefusedError` where
+    no error below all of the rows can be promised at the price.
     """
     curator, failure, price = curator_of(table), probability(beta), Price.of(epsilon=epsilon, rho=rho)
     best = _best_theorem_terms(curator, update_for, queries, failure, price, shared_slack)
@@ -247,9 +247,10 @@ def practical_terms(
     """Terms with noise calibrated to α, for a number of updates that is an expectation and no theorem.
 
     `table` is the project, or its Curator; `alpha` is the error of every answer, as a part of all rows (of the
-    declared least number where that is private). `gap_share` of α is what a bought answer may be off by; the
-    rest is slack on both sides of the threshold, and the more of it the cheaper is a run. The promise holds for every answer that is given; after
-    `updates` updates nothing more is certified. Raises a `ParameterError` where α is less than a few people.
+    declared least number where that is private). `gap_share` of α is what a bought answer may be off by; the rest
+    is slack on both sides of the threshold, and the more of it the cheaper is a run. The promise holds for every
+    answer that is given; after `updates` updates nothing more is certified. Raises a `ParameterError` where α is
+    less than a few people.
     """
     curator, failure = curator_of(table), probability(beta)
     people = floor(positive(alpha, "alpha", at_most=1) * curator.rows_at_least)
