@@ -59,9 +59,7 @@ def test_the_folder_can_be_served_though_a_release_is_in_it(tmp_path):
     (tmp_path / "release").mkdir()
     certificate = {"table": trials.SHOWN.format(parse(declaration(TABLE)).name)}
     (tmp_path / "release" / "certificate.json").write_text(json.dumps(certificate))
-    anywhere = Listen(
-        Address("127.0.0.1", 0), Address("127.0.0.1", 0)
-    )  # another server may have the usual ports
+    free = Address("127.0.0.1", 0)  # another server may have the usual ports
     config = replace(ServerConfig.single(tmp_path), listen=Listen(http=free, admin=free))
     assert list(config.tables) == ["town"]
     assert "town: 17 attributes; 100.0% of the budget is left." in check(config)
