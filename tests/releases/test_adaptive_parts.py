@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
 
@@ -209,13 +210,15 @@ def test_keys_name_every_public_parameter():
     base = MergedMarginals(MERGING, (PAIR,), (TENTH,), ADD)
     other_price = MergedMarginals(MERGING, (PAIR,), (Price.of(rho=Fraction(1, 11)),), ADD)
     other_groups = MergedMarginals(Merging.none(DOMAIN), (PAIR,), (TENTH,), ADD)
-    assert len({base.key, other_price.key, other_groups.key}) == 3
+    rounded = replace(base, rounded=True)
+    assert len({base.key, other_price.key, other_groups.key, rounded.key}) == 4
     zero, one = np.zeros((2, 2), int), np.ones((2, 2), int)
     gaps = [
         MergedGaps(MERGING, (PAIR,), (guess,), (weight,), Price.of(rho=1), ADD).key
         for guess, weight in ((zero, 1), (one, 1), (zero, 2))
     ]
-    assert len(set(gaps)) == 3
+    gaps.append(MergedGaps(MERGING, (PAIR,), (zero,), (1,), Price.of(rho=1), ADD, rounded=True).key)
+    assert len(set(gaps)) == 4
     ours = combinations_of(ADD)
     assert len({ours.key, ours.strategies.key, combinations_of(REPLACE).key}) == 3
 

@@ -259,7 +259,7 @@ class _Adaptive:
             for marginal, answer, price in zip(marginals, found, prices, strict=True)
         ]
         merging = self._merged(Merging.of(run.domain, [m.counts for m in known], self.rule.merge))
-        one_way = OneWayBars(merging, float(run.curator.rows) if public else None)
+        one_way = OneWayBars(merging, float(run.curator.rows) if public else None, run.rounded)
         for answer, first in zip(found, known, strict=True):
             evidence.prove(evidence.plain, first.clique, answer.noisy, answer.error)
             if first.counts.size > 1:
@@ -329,7 +329,8 @@ class _Adaptive:
     def _plan(
         self, learner: Learner, cliques: Sequence[Clique], weights: Sequence[Fraction], price: Fraction
     ) -> SweepPlan:
-        return SweepPlan.of(self.run.curator.relation, learner.merging, cliques, weights, price)
+        relation, rounded = self.run.curator.relation, self.run.rounded
+        return SweepPlan.of(relation, learner.merging, cliques, weights, price, rounded=rounded)
 
     def _guard(self, learner: Learner, plan: SweepPlan | None) -> Sweep:
         """The last sweep, as planned, or over pairs for all that is left; the stand-in learns from it."""
