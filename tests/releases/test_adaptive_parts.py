@@ -266,6 +266,19 @@ def test_picks_of_a_round_close_no_circle():
     assert len(found.which) <= 4
 
 
+@pytest.mark.parametrize("sweeps_all", [False, True])
+def test_a_triple_of_connected_attributes_is_picked_for_its_own_gap_unless_a_sweep_measures_it(sweeps_all):
+    """Three pairs connect a, b, c and d; of what is wrong with (a, b, c), the pair (a, b) explains 9,000."""
+    path = {("a", "b"): 9000.0, ("b", "d"): 9000.0, ("c", "d"): 9000.0}
+    cliques = Candidates.of(Workload.all_marginals(FIVE, 3), triples=True).cliques
+    for own, is_more in ((9000.0, False), (11_000.0, True)):
+        seen = replace(situation(path | {("a", "b", "c"): own}, FIVE), sweeps_all=sweeps_all)
+        found = pick(seen, 1.0, most=10)
+        assert found is not None
+        expected = [*path, *([("a", "b", "c")] if is_more and not sweeps_all else [])]
+        assert [cliques[i] for i in found.which] == expected
+
+
 def test_the_forecast_of_noise_is_what_noise_leaves():
     table = np.array([1000.0, 500.0, 0.1, 0.0])
     forecast = NoiseForecast([table])

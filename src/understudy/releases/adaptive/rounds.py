@@ -69,7 +69,8 @@ class Rounds:
         gaps = self._gaps(t, tables, select)
         measure = price - select
         coarse = self.learner.merging.coarse
-        situation = RoundSituation(self.candidates, coarse, gaps, NoiseForecast(tables))
+        forecast = NoiseForecast(tables)
+        situation = RoundSituation(self.candidates, coarse, gaps, forecast, self._sweeps_all)
         # The price buys so much 1/σ² in all.
         found = pick(situation, self.evidence.precision(measure), most=rule.most)
         if found is None and last:
