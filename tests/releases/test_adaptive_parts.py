@@ -404,6 +404,8 @@ def test_the_rule_is_a_plan_for_every_price(precision, rows):
 
 def test_noise_asks_for_more_first_marginals_and_fewer_rounds():
     workload = Workload.all_marginals(FIVE, 3)
+    hopeless = rule_for(FIVE, workload, precision=1e-9, rows=10_000)
+    assert hopeless.first == Fraction(3, 4)  # a release of such noise is about single attributes
     poor, rich, quiet = (rule_for(FIVE, workload, precision=p, rows=10_000) for p in (1e-5, 1.0, 10.0))
     assert poor.first * (1 - poor.guard) > rich.first * (1 - rich.guard)
     assert poor.rounds < rich.rounds

@@ -43,6 +43,10 @@ MOST_CANDIDATES = 4000
 
 MOST_ROUNDS = 8
 
+MOST_FIRST, MOST_DIRECT = 0.75, 0.4
+"""Of what the sweep leaves, at most for the 1-way marginals: where noise is as large as the counts of pairs, these
+tell hardly more; and at most for bars that are no wider than those of direct questions."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Rule:
@@ -124,8 +128,9 @@ def rule_for(
     if order == 0 and guard and forecast.plain_error <= QUIET:
         rounds = 2  # the sweep knows it all
     first = max(0.13 * noise**0.5, min(0.067 * doubt**0.5, 0.15)) * (FIRST_BEFORE_PAIRS if order else 1.0)
+    direct = min(_direct_share(domain, workload) / float(1 - guard), MOST_DIRECT)
     return Rule(
-        first=_share(max(first, _direct_share(domain, workload) / float(1 - guard)), 0.03, 0.4),
+        first=_share(max(first, direct), 0.03, MOST_FIRST),
         select=_share(0.06 * doubt**0.25, 0.03, 0.15),
         guard=guard,
         guard_order=order,
