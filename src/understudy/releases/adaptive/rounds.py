@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations
-from math import sqrt
+from math import inf, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,7 +44,8 @@ class Rounds:
 
     `bounds` are the intervals that the last round's gaps prove of candidates that no sweep will measure. They hold
     jointly with those of the evidence: `beta` shares the run's β among the steps. `firsts` has the first
-    measurement of each clique that is in the `planned` sweep too: its bar combines both.
+    measurement of each clique that is in the `planned` sweep too: its bar combines both. `pair_bars` has the
+    shortest bar that a measurement proved of each pair, in people.
     """
 
     evidence: Evidence
@@ -58,6 +59,7 @@ class Rounds:
     planned: frozenset[Clique] = frozenset()
     bounds: dict[Clique, Interval] = field(default_factory=dict)
     firsts: dict[Clique, FirstMeasurement] = field(default_factory=dict)
+    pair_bars: dict[Clique, float] = field(default_factory=dict)
 
     def round(self, t: int) -> None:
         """Look at gaps, pick what pays, measure it, refit."""
@@ -153,6 +155,7 @@ class Rounds:
         cell = beta / (counts.size + sum(map(coarse.size, pairs)))
         error = float(mechanism.error(cell * counts.size, cells=counts.size))
         self.evidence.prove(merging, clique, counts, error)
+        self._keep_bar(clique, error)
         for pair in pairs:
             others = tuple(i for i, name in enumerate(clique) if name not in pair)
             summed = counts.sum(axis=others)
@@ -161,3 +164,8 @@ class Rounds:
             lift, loose = draws * noise.lift, noise.looseness
             error = half_width(law, cell, reach=float(draws), lift=lift, looseness=loose)
             self.evidence.prove(merging, pair, summed, error)
+            self._keep_bar(pair, float(error.max()))
+
+    def _keep_bar(self, clique: Clique, error: float) -> None:
+        if len(clique) == 2:
+            self.pair_bars[clique] = min(error, self.pair_bars.get(clique, inf))
