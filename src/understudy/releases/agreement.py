@@ -300,7 +300,9 @@ class RowAgreement:
         groups: int = GROUPS,
         unseen: int = 0,
     ) -> None:
-        """Look at rows in random order, and move the value of each that is most in the way, where that helps.
+        """Look at rows one after another, and move the value of each that is most in the way, where that helps.
+
+        Rows must stand in random order. Which is looked at first is drawn, so that groups are others each time.
 
         For each target there are `unseen` others like it. A move puts a row into a cell of theirs and takes one
         out of another, nobody knows which: their expected losses grow by their steepness, and it must gain more.
@@ -318,26 +320,23 @@ class RowAgreement:
         part = min(1.0, tried / (looks * holding * (float(sizes.mean()) + 2)))
         most, step = min(count // groups + 1, MOST_BLOCK), min(count, looks // 3 + 1)
         block = min(max(count // 64, BLOCK, most), MOST_BLOCK)
-        waiting = rng.permutation(count)
+        start = int(rng.integers(count))
         while looks > 0:
             # A part of the looks at a time: how steep the losses are follows how far off the cells still are.
-            if waiting.size < min(step, looks):
-                waiting = rng.permutation(count)
-            order, waiting = np.split(waiting, [min(step, looks)])
-            looks -= order.size
-            self.looked += order.size
+            now = min(step, looks)
             steepness = self._steepness()
             harm = [(self.weights * steepness)[owner[held[1][b:e]]].sum() for b, e in pairwise(held[0])]
             least = np.array([LEAST_GAIN + unseen * float(each) for each in harm], np.float32)
             together = int(min(most, AT_ONCE * self.distance * count / part)) + 1
             moves = move_rows(
-                self.rows, sizes, order, block, together, part, least,
+                self.rows, sizes, start, now, block, together, part, least,
                 self.off, self.weights, steepness, self.first, owner,
                 places.members, places.width, places.starts, places.strides, *held,
                 empty.members, empty.width, empty.starts, empty.strides, *empty.by_member(attributes), allowed,
             )  # fmt: skip
-            self.moved += moves
-            if moves < FEW_MOVES * order.size:
+            start, looks = (start + now) % count, looks - now
+            self.moved, self.looked = self.moved + moves, self.looked + now
+            if moves < FEW_MOVES * now:
                 return
 
     def _target(self, c: int) -> NDArray[np.float32]:

@@ -39,19 +39,20 @@ def count_rows(rows, members, width, starts, strides, found):
 
 @compiled
 def _push(off, weight, steepness):
-    """The slope of a cell's loss. In single precision throughout, so that several cells are worked out at once."""
-    slope = off * steepness
-    slope = ONE if slope > ONE else slope
-    return weight * (-ONE if slope < -ONE else slope)
+    """The slope of a cell's loss. In single precision and without branches, so that many are worked out at once."""
+    return weight * min(max(off * steepness, -ONE), ONE)
 
 
 @compiled
 def move_rows(
-    rows, sizes, order, length, together, part, least, off, weights, steepness, first, owner,
+    rows, sizes, start, looks, length, together, part, least, off, weights, steepness, first, owner,
     members, width, starts, strides, held_at, held,
     empty_members, empty_width, empty_starts, empty_strides, empty_at, empty, allowed,
 ):  # fmt: skip
-    """Look once at the rows in `order`, in blocks of `length`; how many values were moved.
+    """Look at so many rows from `start` on, in blocks of `length`; how many values were moved.
+
+    After the last row comes the first. Rows stand in random order, so that those of a block, which are read one
+    after another, are like any others.
 
     Which values are in the way is told by how far the cells were off before the block. So many of its rows as
     `together` says then choose their moves at once, target by target, before any of them moves. A move of an
@@ -63,11 +64,12 @@ def move_rows(
     chosen, own, best = np.empty(length, np.int64), np.empty(length, np.int64), np.empty(length, np.int64)
     gain = np.empty((length, sizes.max()), np.float32)
     moved = 0
-    for begin in range(0, order.size, length):
-        count = min(length, order.size - begin)
+    for done in range(0, looks, length):
+        begin, count = (start + done) % rows.shape[1], min(length, looks - done)
+        last = rows.shape[1] - begin
         for a in range(attributes):
             for i in range(count):
-                block[a, i] = rows[a, order[begin + i]]
+                block[a, i] = rows[a, begin + i if i < last else i - last]
                 push[a, i] = 0.0
         for c in range(weights.size):
             t = first[c]
@@ -114,7 +116,7 @@ def move_rows(
                         )  # fmt: skip
                         for j in range(some):
                             block[a, own[j]] = best[j]
-                            rows[a, order[begin + own[j]]] = best[j]
+                            rows[a, begin + own[j] if own[j] < last else own[j] - last] = best[j]
                             top[own[j]] = -np.inf
                         moved += some
     return moved
