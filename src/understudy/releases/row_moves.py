@@ -62,7 +62,7 @@ def move_rows(
     block, push = np.empty((attributes, length), np.uint32), np.empty((attributes, length), np.float32)
     at, slope, top = np.empty(length, np.uint32), np.empty(length, np.float32), np.empty(length, np.float32)
     chosen, own, best = np.empty(length, np.int64), np.empty(length, np.int64), np.empty(length, np.int64)
-    gain = np.empty((length, sizes.max()), np.float32)
+    gain, chosen_rows = np.empty((length, sizes.max()), np.float32), np.empty((attributes, length), np.uint32)
     moved = 0
     for done in range(0, looks, length):
         begin, count = (start + done) % rows.shape[1], min(length, looks - done)
@@ -104,14 +104,16 @@ def move_rows(
                             own[some] = i
                             some += 1
                     if some:
+                        _gather(block, own, some, chosen_rows)
                         _choose(
-                            a, least[a], block, own, some, sizes, off, weights, steepness, owner, gain, at, best,
+                            a, least[a], chosen_rows, some, sizes, off, weights, steepness, owner, gain, at, best,
                             members, width, starts, strides, held_at, held,
                             empty_members, empty_width, empty_starts, empty_strides, empty_at, empty, allowed,
                         )  # fmt: skip
                         some = _changed(own, best, some)
+                        _gather(block, own, some, chosen_rows)
                         _move(
-                            a, block, own, best, some, at, off, first, owner,
+                            a, chosen_rows, best, some, at, off, first, owner,
                             members, width, starts, strides, held_at, held,
                         )  # fmt: skip
                         for j in range(some):
@@ -124,35 +126,35 @@ def move_rows(
 
 @compiled
 def _place(t, without, block, count, members, width, strides, at):
-    """Where the first `count` rows of a block stand in table t, as if their attribute `without` had the code 0."""
+    """Where the first `count` rows of a block stand in table t, as if their attribute `without` had the code 0.
+
+    Returns how far a step of that attribute reaches.
+    """
+    reach = np.uint32(0)
     for i in range(count):
         at[i] = 0
     for k in range(width[t]):
+        line, step = block[members[t, k]], np.uint32(strides[t, k])
         if members[t, k] != without:
-            line, step = block[members[t, k]], np.uint32(strides[t, k])
             for i in range(count):
                 at[i] += step * line[i]
+        else:
+            reach = step
+    return reach
 
 
 @compiled
-def _place_some(t, without, block, own, some, members, width, strides, at):
-    """The same for `some` of its rows, those in `own`; returns how far a step of that attribute reaches."""
-    for j in range(some):
-        at[j] = 0
-    reach = 0
-    for k in range(width[t]):
-        if members[t, k] != without:
-            line, step = block[members[t, k]], np.uint32(strides[t, k])
-            for j in range(some):
-                at[j] += step * line[own[j]]
-        else:
-            reach = strides[t, k]
-    return np.uint32(reach)
+def _gather(block, own, some, rows):
+    """Some rows of a block, side by side."""
+    for a in range(block.shape[0]):
+        line, found = block[a], rows[a]
+        for j in range(some):
+            found[j] = line[own[j]]
 
 
 @compiled
 def _choose(
-    a, least, block, own, some, sizes, off, weights, steepness, owner, gain, at, best,
+    a, least, block, some, sizes, off, weights, steepness, owner, gain, at, best,
     members, width, starts, strides, held_at, held,
     empty_members, empty_width, empty_starts, empty_strides, empty_at, empty, allowed,
 ):  # fmt: skip
@@ -168,9 +170,9 @@ def _choose(
         t = held[h]
         weight, steep, cells = weights[owner[t]], steepness[owner[t]], strides[t, 0] * sizes[members[t, 0]]
         table = off[starts[t] : starts[t] + cells]
-        step = _place_some(t, a, block, own, some, members, width, strides, at)
+        step = _place(t, a, block, some, members, width, strides, at)
         for j in range(some):
-            stays[j] += _push(table[at[j] + step * block[a, own[j]]] - HALF, weight, steep)
+            stays[j] += _push(table[at[j] + step * block[a, j]] - HALF, weight, steep)
         if cells <= some * size:  # the slopes of all cells are fewer than those that the rows ask for
             slopes = np.empty(cells, np.float32)
             for before in range(0, cells, step * size):
@@ -191,7 +193,7 @@ def _choose(
                     gain[j, v] += _push(table[begin + v * step] + HALF, weight, steep)
     for h in range(empty_at[a], empty_at[a + 1]):
         t = empty[h]
-        step = _place_some(t, a, block, own, some, empty_members, empty_width, empty_strides, at)
+        step = _place(t, a, block, some, empty_members, empty_width, empty_strides, at)
         for j in range(some):
             for v in range(size):
                 if not allowed[empty_starts[t] + at[j] + step * v]:
@@ -199,7 +201,7 @@ def _choose(
     for j in range(some):
         best[j], lowest = -1, stays[j] - least
         for v in range(size):
-            if gain[j, v] < lowest and v != block[a, own[j]]:
+            if gain[j, v] < lowest and v != block[a, j]:
                 best[j], lowest = v, gain[j, v]
 
 
@@ -215,13 +217,13 @@ def _changed(own, best, some):
 
 
 @compiled
-def _move(a, block, own, best, some, at, off, first, owner, members, width, starts, strides, held_at, held):
+def _move(a, block, best, some, at, off, first, owner, members, width, starts, strides, held_at, held):
     """Count some rows under other codes of attribute a, in all copies of the targets that hold it."""
     for h in range(held_at[a], held_at[a + 1]):
         c = owner[held[h]]
         for t in range(first[c], first[c + 1]):
             table = off[starts[t] :]
-            step = _place_some(t, a, block, own, some, members, width, strides, at)
+            step = _place(t, a, block, some, members, width, strides, at)
             for j in range(some):
-                table[at[j] + step * block[a, own[j]]] -= ONE
+                table[at[j] + step * block[a, j]] -= ONE
                 table[at[j] + step * np.uint32(best[j])] += ONE
