@@ -13,6 +13,9 @@ from understudy.standin.graphical.compile import compiled
 MOST_BLOCK = 16_384
 """Rows that are looked at together, at most."""
 
+LANES, FEW_CELLS = 4, 64
+"""In so many lanes rows are counted in tables of few cells."""
+
 TRIES = 2
 """Attributes of a row that are tried, those first whose cells have most rows too many."""
 
@@ -21,8 +24,12 @@ ONE, HALF = np.float32(1.0), np.float32(0.5)
 
 @compiled
 def count_rows(rows, members, width, starts, strides, found):
-    """Count the rows in the cells of all tables, a block of rows at a time."""
-    at = np.empty(MOST_BLOCK, np.uint32)
+    """Count the rows in the cells of all tables, a block of rows at a time.
+
+    Tables of few cells are counted in `LANES` that are added up: a processor waits where it adds to one place
+    again and again.
+    """
+    at, lanes = np.empty(MOST_BLOCK, np.uint32), np.empty((LANES, FEW_CELLS), np.int64)
     for begin in range(0, rows.shape[1], at.size):
         count = min(at.size, rows.shape[1] - begin)
         for t in range(width.size):
@@ -33,13 +40,22 @@ def count_rows(rows, members, width, starts, strides, found):
                 line, step = rows[members[t, k], begin : begin + count], np.uint32(strides[t, k])
                 for i in range(count):
                     at[i] += step * line[i]
-            for i in range(count):
-                table[at[i]] += 1
+            cells = (starts[t + 1] if t + 1 < width.size else found.size) - starts[t]
+            if cells > FEW_CELLS:
+                for i in range(count):
+                    table[at[i]] += 1
+            else:
+                lanes[:, :cells] = 0
+                for i in range(count):
+                    lanes[i % LANES, at[i]] += 1
+                for lane in range(LANES):
+                    for cell in range(cells):
+                        table[cell] += lanes[lane, cell]
 
 
 @compiled
 def _push(off, weight, steepness):
-    """The slope of a cell's loss. In single precision and without branches, so that many are worked out at once."""
+    """The slope of a cell's loss. In single precision, without branches: many are worked out at once."""
     return weight * min(max(off * steepness, -ONE), ONE)
 
 
