@@ -162,15 +162,15 @@ class RowAgreement:
         """
         count, asked = self.rows.shape[1], max(self.weights.size, 1)
         most = min(MORE_SWEEPS * count, max(SWEEPS * count, LITTLE_WORK // asked))
-        looks = min(most, max(MOST_WORK // asked, 1) if looks is None else looks)
+        left = min(most, max(MOST_WORK // asked, 1) if looks is None else looks)
         values = float(np.mean(self.domain.shape())) + 2
-        part = min(1.0, tried / (looks * self._holding * values))
-        step, start = min(count, looks // 3 + 1), int(rng.integers(count))
-        while looks > 0:
+        part = min(1.0, tried / (left * self._holding * values))
+        step, start = min(count, left // 3 + 1), int(rng.integers(count))
+        while left > 0:
             # A part of the looks at a time: how steep the losses are follows how far off the cells still are.
-            now = min(step, looks)
+            now = min(step, left)
             moves = self._look(start, now, part, groups, unseen)
-            start, looks = (start + now) % count, looks - now
+            start, left = (start + now) % count, left - now
             if moves < FEW_MOVES * now:
                 return
 
