@@ -12,12 +12,13 @@ in: a row adds at most one unit to the whole vector. An average is made of two s
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, reduce
 from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
+from understudy.domain.domain import Domain
 from understudy.query.linear import Factor, LinearQuery, product_table
 from understudy.query.marginal import Marginal
 from understudy.query.quantile_end import QuantileEnd
@@ -41,9 +42,21 @@ def excludes(one: LinearQuery, other: LinearQuery) -> bool:
     """
     for factors in _overlapping([*one.factors, *other.factors]):
         clique = one.domain.clique(_names(factors))
-        if one.domain.size(clique) <= MAX_TABLE and not product_table(one.domain, factors).weights.any():
+        if one.domain.size(clique) <= MAX_TABLE and not _product(one.domain, factors).any():
             return True
     return False
+
+
+def _product(domain: Domain, factors: Sequence[Factor]) -> NDArray[np.float64]:
+    """The product of factors as a table over all of their attributes.
+
+    The groups of a statement are conditions on the same attributes, and there may be thousands of pairs of them:
+    their tables are multiplied as they are.
+    """
+    first = factors[0]
+    if any(factor.clique != first.clique for factor in factors):
+        return product_table(domain, factors).weights
+    return reduce(np.multiply, [factor.weights for factor in factors])
 
 
 @lru_cache(maxsize=16)
