@@ -14,7 +14,7 @@ from understudy.standin.graphical.residual import Reconciled
 from understudy.standin.graphical.tree import Values
 
 SMOOTHER = 2.0
-"""For a fit that tells how many people cells hold: it should follow the noise in these cells as little as it can."""
+"""For a fit that tells how many people cells hold: it should follow the noise in them as little as it can."""
 
 LEAST_HELD = 1e-9
 """People in a cell, at least, so that its slack is finite."""
