@@ -51,7 +51,9 @@ def init(
     kept: Annotated[
         FilterChoice,
         typer.Option(
-            "--filter", help="How rho is added up, for ever; `plan` recommends one. Not with --from."
+            "--filter",
+            help="How rho is added up, for ever; `plan` recommends one, and gdp suits a table of releases alone. "
+            "Not with --from.",
         ),
     ] = FilterChoice.ZCDP,
     yes: Annotated[
