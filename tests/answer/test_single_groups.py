@@ -10,7 +10,7 @@ import understudy as us
 from understudy.declaration.file import parse
 from understudy.ledger.memory import MemoryLedger
 from understudy.noise.samplers import SeededNoise
-from understudy.query.disjoint import excludes
+from understudy.query import disjoint
 
 PURE, ZCDP = "{epsilon: 9}", "{epsilon: 9, delta: 1e-6}"
 DAYS = """\
@@ -95,10 +95,13 @@ def test_a_session_counts_groups_as_before():
 @pytest.fixture
 def small_tables(monkeypatch):
     """Nothing is found out about conditions on more than 100 cells, and nothing is remembered of that."""
-    excludes.cache_clear()
-    monkeypatch.setattr("understudy.query.disjoint.MAX_TABLE", 100)
+    found_out = (disjoint.excludes, disjoint.are_disjoint, disjoint.row_parts, disjoint._stacked)
+    for function in found_out:
+        function.cache_clear()
+    monkeypatch.setattr(disjoint, "MAX_TABLE", 100)
     yield
-    excludes.cache_clear()
+    for function in found_out:
+        function.cache_clear()
 
 
 @pytest.mark.usefixtures("small_tables")
