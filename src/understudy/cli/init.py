@@ -69,7 +69,8 @@ def init(
     A column is what nine in ten of its values are; how they are written (dates, currencies, decimal commas,
     words for missing values) becomes part of the draft, and what was made of each column is told, and why.
     """
-    from understudy.table.draft import unreviewed, write, write_described
+    from understudy.declaration.outline import unreviewed
+    from understudy.table.draft_file import write, write_described
     from understudy_importers.formats import read
 
     lacking: dict[int, str] = {}
