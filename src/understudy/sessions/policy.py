@@ -364,7 +364,9 @@ class PurchasePolicy:
         product = self._ski_rental.choose(
             box, direct.price, paid=self._paid_before(), left=self.beta.left, asked=asked, ahead=ahead
         )
-        return product if product is not None and self._permission.permits([product], asked=asked) else direct
+        if product is None or not self._permission.permits([product], asked=asked, question=marginal):
+            return direct
+        return product
 
     def group_count(
         self, knowledge: Knowledge, wanted: ProductPurchase, *, asked: int
