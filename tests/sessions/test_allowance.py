@@ -173,7 +173,7 @@ def test_a_class_without_a_price_is_not_bought_and_the_count_is():
 
 
 def test_questions_that_are_counted_late_cost_no_more_than_when_they_were_asked():
-    """Questions about different cells cost as much as the dearest of them, and the last one counted got least of β."""
+    """Questions about different cells cost as much as the dearest of them: the last one counted got least of β."""
     domain = Domain((Categories(name="k", values=tuple(f"v{i}" for i in range(149))),))
     truth = Cells(domain, np.full(150, 200))
     terms = {"alpha": 0.02, "beta": 0.05, "queries": 200}

@@ -176,8 +176,8 @@ def test_a_class_whose_members_were_nearly_all_asked_for_is_not_bought(monkeypat
 
 @pytest.mark.parametrize("of_cells", [False, True])
 def test_all_marginals_are_not_bought_where_nearly_all_of_them_were_asked_for(of_cells):
-    """Of six marginals five have cost 20 each, and the class costs 50: it would spare one. Of their cells most would
-    still have to be bought.
+    """Of six marginals five have cost 20 each, and the class costs 50: it would spare one. Of their cells most
+    would still have to be bought.
     """
     session = session_of(curator(**ABUNDANT), alpha=0.02, beta=0.05, queries=10_000)
     rental = MarginalsSkiRental(of_cells=of_cells)
