@@ -31,9 +31,9 @@ Asked for   A class that the terms announce, the number of rows where that is pr
             quantile needs are bought because they were asked for: they count as questions, on both sides, and need
             no allowance.
 Counted     Who asks directly gives the question that comes as the a-th of k the part 1/(k - a + 1) of what is left
-late        of β. These shares never fall: after a share of s = L/(k - a + 1) the next is at least (L - s)/(k - a) = s.
-            So each is at least the first, b/k, where b is what counts have of β, and before the i-th at most
-            β - (i - 1)·b/k is left. A question that is counted when the c-th comes, c ≥ a, is given the part
+late        of β. These shares never fall: after a share of s = L/(k - a + 1) the next is at least (L - s)/(k - a),
+            which is s. So each is at least the first, b/k, where b is what counts have of β; before the i-th at
+            most β - (i - 1)·b/k is left. A question that is counted when the c-th comes, c ≥ a, is given the part
             1/(k - c + 1) of that: no less than it gets directly. So its price is no more, and neither is D.
 Privacy     Prices and questions are public. Nothing is looked at, and nothing is spent.
 
