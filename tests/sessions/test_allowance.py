@@ -19,7 +19,9 @@ from understudy.privacy.relation import Neighbours
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.sessions import allowance
+from understudy.sessions.answer_memory import identity
 from understudy.sessions.calibrator import rounded
+from understudy.sessions.looks import FirstLook, LookPurchase
 from understudy.sessions.opening import session as session_of
 from understudy.sessions.terms import ranges
 
@@ -221,3 +223,22 @@ def test_the_question_in_hand_counts_for_the_purchase_that_is_made_for_it():
     counted = allowed._with(question, 1)
     allowed._count_waiting(1)
     assert allowed._direct_cost == counted
+
+
+@pytest.mark.parametrize("is_begun", [False, True])
+def test_a_question_whose_first_look_was_made_is_not_counted_twice(is_begun, monkeypatch):
+    session = session_of(curator(**GAUSSIAN), alpha=0.02, beta=0.05, queries=1000)
+    policy, seen = session._buyer.policy, []
+    question = conjunction(age=np.arange(10) < 3, town=np.arange(6) == 1)
+    known = session._buyer.known.knowledge.copy()
+    look = LookPurchase.split(session._buyer.calibrator, policy.direct(known, question, asked=1), 0.5)
+    if is_begun:
+        known.first_looks[identity(question)] = FirstLook(look, np.array(100.0))
+    offer = policy._ski_rental._offer(("age",), conjunction().where, ("ranges",), policy.beta.left, 0.0)
+    monkeypatch.setattr(policy._ski_rental, "choose", lambda *_, **__: offer)
+    monkeypatch.setattr(
+        "understudy.sessions.permission.Permission.permits",
+        lambda self, purchases, *, asked, question=None: seen.append(question),
+    )
+    policy.purchase(known, question, asked=1)
+    assert seen[-1] is (None if is_begun else question)
