@@ -20,8 +20,8 @@ spent; where the rows turn out to be too few for it, the question is refused aft
 refusal says what it would cost.
 
 Groups      Of a group that is known to have at most three times the session's width of rows nothing is promised
-            beside larger ones: its numbers have the bounds that they have. More precision never makes a small group
-            a large one, so that a question that was answered stays free. A question about such rows alone is
+            beside larger ones: its numbers have the bounds that they have. More precision never makes a small
+            group a large one, so that a question that was answered stays free. A question about such rows alone is
             priced by them.
 Promise     An answer within an error is within it, with the probability that the session promises for all answers.
 Why         Its bounds follow from intervals of bands that were bought, each with its share of β; before it is
