@@ -27,7 +27,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 from typing import TYPE_CHECKING, overload
 
 from understudy.answer.answer import Answer
@@ -61,7 +60,7 @@ from understudy.rational import Number, positive
 from understudy.sessions.answer_memory import identity
 from understudy.sessions.asking import Asking, digest
 from understudy.sessions.buyer import Buyer
-from understudy.sessions.closer_answers import CloserAnswers
+from understudy.sessions.closer_answers import CloserAnswer
 from understudy.sessions.deduction import Deduction, SessionPromise
 from understudy.sessions.direct import running_sums
 from understudy.sessions.knowledge import Values
@@ -249,10 +248,11 @@ class Session:
         asking = self._asking(analyst, request, marginals, f"{asked.words} ± {error!r}")
         asking.words = asked.words
         self._buyer.check_request(asking)
-        answers = self._closer.free(asked, marginals, error)
+        closer = self._closer(asked, marginals, error)
+        answers = closer.free()
         if answers is None:
             with self._buyer.lock, self.curator.one_question(marginals):
-                answers = self._closer.bought(asked, marginals, asking, error)
+                answers = closer.bought(asking)
         self._count(1)
         return self._as_counts(answers if request is None else self._with_cost(answers, asking))
 
@@ -261,21 +261,28 @@ class Session:
         known = None if asking.request is None else self._buyer.requests.get(asking.request)
         return 0 if known is None else known.cost.units
 
-    @cached_property
-    def _closer(self) -> CloserAnswers:
-        """Answers within errors that questions ask for."""
+    def _closer(
+        self, asked: ReadQuestion[Answer | SqlAnswer], marginals: Sequence[Marginal], error: float
+    ) -> CloserAnswer:
+        return CloserAnswer(
+            asked, tuple(marginals), error, self._buyer, self._counted, self._planned_purchases
+        )
 
-        def counted(marginals: Sequence[Marginal], asking: Asking) -> None:
-            before = self._charged_under(asking)
-            answers = self._answers(marginals, replace(asking), None, uncertified=False)
-            units = sum(answer.cost.units for answer in answers) if asking.request is None else 0
-            units += self._charged_under(asking) - before
-            asking.charged = type(asking.charged)(asking.charged.units + units)
+    def _counted(self, marginals: Sequence[Marginal], asking: Asking) -> None:
+        """Answer counts within the session's width for a question that goes on, for who holds the lock.
 
-        def planned(marginals: Sequence[Marginal], analyst: str) -> Sequence[Purchase]:
-            return self._planned(marginals, analyst).purchases
+        What they cost is added to the `charged` of the asking. Raises an `InsufficientBudgetError` where they
+        cannot be paid.
+        """
+        before = self._charged_under(asking)
+        answers = self._answers(marginals, replace(asking), None, uncertified=False)
+        units = sum(answer.cost.units for answer in answers) if asking.request is None else 0
+        units += self._charged_under(asking) - before
+        asking.charged = type(asking.charged)(asking.charged.units + units)
 
-        return CloserAnswers(self._buyer, counted, planned)
+    def _planned_purchases(self, marginals: Sequence[Marginal], analyst: str) -> Sequence[Purchase]:
+        """All that counts within the session's width may buy if this analyst asks for them now."""
+        return self._planned(marginals, analyst).purchases
 
     def known(
         self, question: Asked, *, analyst: str | None = None, request: str | None = None
@@ -405,7 +412,7 @@ class Session:
         self._check(marginals)
         payer = self._payer(analyst)
         if error is not None:
-            return self._closer.price(asked, marginals, payer, self._width_of(error))
+            return self._closer(asked, marginals, self._width_of(error)).price(payer)
         plan = self._buyer.ranges(marginals, _running(asked), payer, asked=self._buyer.asked + 1)
         if plan is None:
             plan = self._planned(marginals, payer)
