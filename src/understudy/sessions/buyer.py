@@ -1,7 +1,8 @@
 """Buying for a session: one purchase after the other, each written down, charged, made and made known.
 
 There are two locks. `lock` is held by whoever buys, while the table is looked at too. The lock of plans is held
-while the policy is asked or told something, which reads no data: so a price never waits for somebody's look. What
+while the policy is asked or told something, which reads no data: so a price never waits for somebody's look. It is
+let go while a number is found that takes long (`found_once`): so a price waits for no other's simulation. What
 was bought is made known by putting a new `Deduction` in the place of the old one: whoever answers from that waits
 for nobody.
 """
@@ -9,8 +10,9 @@ for nobody.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from understudy.answer.answer import Answer, noise_together
 from understudy.curator.curator import Curator
@@ -30,6 +32,7 @@ from understudy.sessions.calibrator import Calibrator
 from understudy.sessions.checkpoint import SessionCheckpoint
 from understudy.sessions.deduction import Deduction, SessionPromise
 from understudy.sessions.forecast import Forecast
+from understudy.sessions.found_once import planned
 from understudy.sessions.funds import Funds
 from understudy.sessions.knowledge import Knowledge
 from understudy.sessions.policy import PurchasePolicy
@@ -37,6 +40,8 @@ from understudy.sessions.purchase import Purchase, PurchaseRequest, PurchaseResu
 from understudy.sessions.purchase_journal import PurchaseJournal
 from understudy.sessions.question_plan import QuestionPlan, scope, without_repeats
 from understudy.sessions.within_error import WithinPurchase
+
+Found = TypeVar("Found")
 
 TRIES = 100
 """How often a process starts over because another one bought something in between."""
@@ -135,12 +140,19 @@ class Buyer:
         unknown = [m for m in marginals if self.memory.find(m) is None and known.intervals(m) is None]
         if not unknown:
             return QuestionPlan({}, step, ranges=before)
-        with self._planning:
-            if len(unknown) == 1 and not before:
-                purchases = self._planned(unknown[0], analyst, asked)
-                return QuestionPlan({identity(unknown[0]): purchases}, step)
+        if len(unknown) == 1 and not before:
+            purchases = self._planned(unknown[0], analyst, asked)
+            return QuestionPlan({identity(unknown[0]): purchases}, step)
+
+        def of_all() -> QuestionPlan:
             forecast = self._forecast(analyst).after(without_repeats(before.values()))
-            return replace(forecast.of_all(unknown, asked=asked, step=step), ranges=before)
+            return forecast.of_all(unknown, asked=asked, step=step)
+
+        return replace(self._in_plans(of_all), ranges=before)
+
+    def _in_plans(self, plan: Callable[[], Found]) -> Found:
+        """Ask the policy, told of free answers before, under the lock of plans, which `planned` may let go."""
+        return planned(self._planning, plan, before=self._tell_served)
 
     def ranges(
         self, marginals: Sequence[Marginal], running: Mapping[int, str], analyst: str, *, asked: int
@@ -158,22 +170,26 @@ class Buyer:
         }
         if not running:
             return None
-        known, found = self.known.knowledge, dict[int, Purchase]()
-        with self._planning:
-            self._tell_served()
-            policy = self.policy
-            for place, name in running.items():
-                wanted = policy.ranges(known, marginals[place], name, asked=asked)
-                if wanted is None:
-                    continue
-                found[place] = next((p for p in found.values() if scope(p) == scope(wanted)), wanted)
-                if found[place] is wanted:
-                    policy = policy.after([wanted])
+        found = self._in_plans(lambda: self._wanted_ranges(marginals, running, asked))
         if not found:
             return None
         others = [marginal for place, marginal in enumerate(marginals) if place not in found]
         plan = self.plan(others, analyst, asked=asked, ranges=found)
         return plan if self.funds(analyst).is_payable(plan.purchases) else None
+
+    def _wanted_ranges(
+        self, marginals: Sequence[Marginal], running: Mapping[int, str], asked: int
+    ) -> dict[int, Purchase]:
+        """The classes of ranges that quantiles need, by the places of their marginals: one object for a class."""
+        known, policy, found = self.known.knowledge, self.policy, dict[int, Purchase]()
+        for place, name in running.items():
+            wanted = policy.ranges(known, marginals[place], name, asked=asked)
+            if wanted is None:
+                continue
+            found[place] = next((p for p in found.values() if scope(p) == scope(wanted)), wanted)
+            if found[place] is wanted:
+                policy = policy.after([wanted])
+        return found
 
     def buy_ranges(
         self, marginals: Sequence[Marginal], running: Mapping[int, str], asking: Asking, *, asked: int
@@ -189,10 +205,10 @@ class Buyer:
                 return None
             try:
                 for place, purchase in plan.ranges.items():
-                    known = self.known.knowledge  # one class of ranges may tell another
-                    with self._planning:
-                        wanted = self.policy.ranges(known, marginals[place], running[place], asked=asked)
-                    if wanted is not None:
+                    # One class of ranges may tell another.
+                    if self._in_plans(
+                        lambda place=place: self._wanted_ranges(marginals, {place: running[place]}, asked)
+                    ):
                         self._make(purchase, asking)
                         plan.made(purchase, self.journal.length)
             except OvertakenError:
@@ -206,6 +222,10 @@ class Buyer:
 
     def _planned(self, marginal: Marginal, analyst: str, asked: int) -> list[Purchase]:
         """What one question buys; whoever was told its price and asks it next does not have it found twice."""
+        return self._in_plans(lambda: self._planned_now(marginal, analyst, asked))
+
+    def _planned_now(self, marginal: Marginal, analyst: str, asked: int) -> list[Purchase]:
+        """What one question buys, for whoever holds the lock of plans."""
         forecast = self._forecast(analyst)
         plan = self._plan
         if (
@@ -222,7 +242,6 @@ class Buyer:
 
     def _forecast(self, analyst: str) -> Forecast:
         """What questions buy if this analyst asks them now: what the policy wants and their limits allow."""
-        self._tell_served()
         return Forecast(self.policy, self.funds(analyst), self.known.knowledge)
 
     def _tell_served(self) -> None:
@@ -275,13 +294,11 @@ class Buyer:
     def _buy(self, marginal: Marginal, asking: Asking, asked: int, plan: QuestionPlan | None) -> Answer:
         """Make the purchases that are planned for a question, until what was released answers it."""
         if plan is None or not self.holds(plan) or plan.of(marginal) is None:
-            with self._planning:
-                purchases = self._planned(marginal, asking.analyst, asked)
+            purchases = self._planned(marginal, asking.analyst, asked)
             plan = QuestionPlan({identity(marginal): purchases}, self.journal.length)
         answer = None
         while answer is None:
-            with self._planning:
-                purchase, is_last = self._forecast(asking.analyst).next(marginal, plan, asked=asked)
+            purchase, is_last = self._next(marginal, asking.analyst, asked, plan)
             result = self._make(purchase, asking)
             plan.made(purchase, self.journal.length)
             if result.answer is not None and (found := self.memory.find(marginal)):
@@ -309,13 +326,21 @@ class Buyer:
 
     def within(self, wanted: Sequence[tuple[Marginal, float]], *, asked: int) -> list[WithinPurchase]:
         """The purchases of marginals within widths of their own, in people, each after those before it."""
-        with self._planning:
-            self._tell_served()
+
+        def each() -> list[WithinPurchase]:
             policy, found = self.policy, list[WithinPurchase]()
             for marginal, width in wanted:
                 found.append(policy.within(marginal, width, asked=asked))
                 policy = policy.after(found[-1:])
-        return found
+            return found
+
+        return self._in_plans(each)
+
+    def _next(
+        self, marginal: Marginal, analyst: str, asked: int, plan: QuestionPlan
+    ) -> tuple[Purchase, bool]:
+        """The next purchase of a planned question (`Forecast.next`)."""
+        return self._in_plans(lambda: self._forecast(analyst).next(marginal, plan, asked=asked))
 
     def open_classes(self, analyst: str) -> None:
         """Buy the classes that were announced, those that another process bought left out."""
@@ -327,8 +352,7 @@ class Buyer:
                     self.catch_up()
 
     def _opening(self) -> Purchase | None:
-        with self._planning:
-            return self.policy.opening(self.known.knowledge)
+        return self._in_plans(lambda: self.policy.opening(self.known.knowledge))
 
     def _make(self, purchase: Purchase, asking: Asking) -> PurchaseResult:
         """Make the next purchase: write it and its debit into the ledger in one transaction, then look.
@@ -393,6 +417,7 @@ class Buyer:
         journal, and the next process that catches up with the journal carries it out.
         """
         self.journal.length += 1
+        self._checkpoint.note(purchase.kind)
         with self._planning:
             self._changes += 1
             self.policy.note(purchase)

@@ -6,8 +6,8 @@ costs nothing. Else the intervals have to be narrower, and it is found how narro
 that many people.
 
 How many people is found for the worst place of the new intervals within the old ones (`interval_widths`). An
-average is (sum)/(number of rows): with a sum within w people, a number of rows within v, and at least L rows, it is
-off by at most (w + v)/L of the range of the values.
+average is (sum)/(number of rows): with a sum within w people, a number of rows within v, and at least L rows, it
+is off by at most (w + v)/L of the range of the values.
 
 How many rows there are has to be known for that. Where it is not, the session counts them first, and the sums
 with them, as it answers any question: within its own width, which costs little beside a narrow error, and tells

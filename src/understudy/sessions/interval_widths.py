@@ -2,8 +2,8 @@
 
 A new interval comes to lie somewhere within what is known of its sum, and nobody can say where before it is
 bought. So it is tried at the lower end of that, at the upper one and in between, and sums are at most as large as
-the number of rows that they are over. An average, or another ratio (sum)/(rows), is the most off where the rows are
-fewest and the ratio is largest: which is one of these places.
+the number of rows that they are over. An average, or another ratio (sum)/(rows), is the most off where the rows
+are fewest and the ratio is largest: which is one of these places.
 """
 
 from __future__ import annotations
