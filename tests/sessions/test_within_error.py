@@ -190,14 +190,14 @@ def test_the_rows_are_counted_first_and_too_few_are_refused_with_a_price() -> No
         session.ask(question, error=2)
     assert "small `error`" in str(refusal.value)
     counted = spent(session)
-    assert 0 < counted
+    assert counted > 0
     with pytest.raises(RefusedError):
         session.ask(question, error=2)
     assert spent(session) == counted  # what was counted is known, and not counted again
     session.ask("SELECT count(*) FROM t WHERE place = 'c'", error=8)
     price = session.price(question, error=10)
     before = spent(session)
-    ((value, low, high),) = numbers(session.ask(question, error=10))
+    ((_, low, high),) = numbers(session.ask(question, error=10))
     truth = rows()[rows().place == "c"].age.mean()
     assert low <= truth <= high <= low + 20
     assert spent(session) - before <= price.units

@@ -29,7 +29,7 @@ Cost        At most `price`: all purchases are planned, and quoted together, bef
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf, isfinite
@@ -54,8 +54,8 @@ from understudy.sessions.buyer import TRIES, Buyer
 from understudy.sessions.direct import intervals
 from understudy.sessions.interval_widths import Widths, WidthSearch, is_count, is_wider
 from understudy.sessions.knowledge import TOUCHING, IntervalTable
+from understudy.sessions.part_answers import PartAnswers
 from understudy.sessions.predicted_counts import predicted
-from understudy.sessions.purchase import Purchase
 from understudy.sessions.within_error import WithinPurchase
 
 CAUTION = 0.8
@@ -92,17 +92,18 @@ class CloserAnswer:
     question   the question as it was read
     marginals  the counts and sums that its answer is made of, with no more edges than they need
     error      how far off its numbers may be, in its unit
-    buyer      of the session
-    counted    has the session answer counts within its own width, and adds what they cost to the asking
-    planned    says what these counts may buy if an analyst asks for them
+    parts      answers counts and sums within the session's own width
     """
 
     question: ReadQuestion[Any]
     marginals: tuple[Marginal, ...]
     error: float
-    buyer: Buyer
-    counted: Callable[[Sequence[Marginal], Asking], None]
-    planned: Callable[[Sequence[Marginal], str], Sequence[Purchase]]
+    parts: PartAnswers
+
+    @property
+    def buyer(self) -> Buyer:
+        """Who buys for the session."""
+        return self.parts.buyer
 
     @cached_property
     def _search(self) -> WidthSearch:
@@ -135,7 +136,7 @@ class CloserAnswer:
             plan = self._plan(asking.analyst, are_counted=are_counted)
             most = plan.price if most is None else most
             if plan.first:
-                self.counted(plan.first, asking)
+                self._count(plan.first, asking)
                 are_counted = True
                 continue
             if plan.price.units + asking.charged.units > most.units:
@@ -149,6 +150,19 @@ class CloserAnswer:
                 remedy="ask again, which buys more precision; or leave `error` out",
             )
         return self._told(answers, asking)
+
+    def _count(self, marginals: Sequence[Marginal], asking: Asking) -> None:
+        """Have the session answer marginals within its own width; what they cost is added to what was charged."""
+        before = self._charged_under(asking)
+        answers = self.parts.answers(marginals, replace(asking), None, uncertified=False)
+        units = sum(answer.cost.units for answer in answers) if asking.request is None else 0
+        units += self._charged_under(asking) - before
+        asking.charged = type(asking.charged)(asking.charged.units + units)
+
+    def _charged_under(self, asking: Asking) -> int:
+        """What was charged under a question's request so far, in units of the ledger; 0 without a request."""
+        known = None if asking.request is None else self.buyer.requests.get(asking.request)
+        return 0 if known is None else known.cost.units
 
     def _check(self, plan: _Plan, asking: Asking) -> None:
         """Refuse what the analyst cannot pay for; where the rows were counted for it, the refusal says so."""
@@ -266,7 +280,7 @@ class CloserAnswer:
         widths = self._widths(expected)
         if widths is None:
             raise self._unkept(tables, are_counted=False)
-        counts = self.planned(first, analyst)
+        counts = self.parts.planned(first, analyst).purchases
         within = self.buyer.within(self._wanted(expected, widths), asked=asked + len(first))
         return _Plan(first, within, funds.quote([*counts, *within]))
 
@@ -318,9 +332,11 @@ class CloserAnswer:
         return f"{self.error:g} ({unit_of(self.question)})"
 
     def _fewest(self, tables: Sequence[IntervalTable]) -> float:
-        """The most rows of the count that has the fewest; infinite where there is no count."""
-        each = zip(self.marginals, tables, strict=True)
-        return min((float(table.high.min(initial=inf)) for one, table in each if is_count(one)), default=inf)
+        """The most rows of the group that has the fewest, small ones left out; infinite where there is no count."""
+        small = self._small(tables)
+        counts = [t.high for one, t in zip(self.marginals, tables, strict=True) if is_count(one)]
+        told = [high if small is None else high[~small] for high in counts]
+        return min((float(high.min(initial=inf)) for high in told), default=inf)
 
     def _unkept(self, tables: Sequence[IntervalTable], *, are_counted: bool) -> RefusedError:
         """The refusal of an error that no precision keeps by what is known of the rows."""

@@ -63,7 +63,6 @@ from understudy.sessions.direct import running_sums
 from understudy.sessions.knowledge import Values
 from understudy.sessions.part_answers import PartAnswers
 from understudy.sessions.population import Population
-from understudy.sessions.purchase import Purchase
 from understudy.sessions.question_plan import QuestionPlan
 from understudy.sessions.terms import Terms
 
@@ -220,13 +219,12 @@ class Session:
         asked = self._reader.read(question)
         marginals = self._least(asked.marginals)
         if error is not None:
-            return asked.answer(self._within(asked, marginals, self._width_of(error), analyst, request))
+            return asked.answer(
+                self._within(asked, marginals, float(positive(error, "error")), analyst, request)
+            )
         asking = self._asking(analyst, request, marginals, asked.words)
         running = _running(asked)
         return asked.answer(self._counts(marginals, asking, running, uncertified=uncertified))
-
-    def _width_of(self, error: Number) -> float:
-        return float(positive(error, "error"))
 
     def _within(
         self,
@@ -241,41 +239,13 @@ class Session:
         asking = self._asking(analyst, request, marginals, f"{asked.words} ± {error!r}")
         asking.words = asked.words
         self._buyer.check_request(asking)
-        closer = self._closer(asked, marginals, error)
+        closer = CloserAnswer(asked, tuple(marginals), error, self._parts)
         answers = closer.free()
         if answers is None:
             with self._buyer.lock, self.curator.one_question(marginals):
                 answers = closer.bought(asking)
-        self._count(1)
-        return self._as_counts(answers if request is None else self._with_cost(answers, asking))
-
-    def _charged_under(self, asking: Asking) -> int:
-        """What was charged under a question's request so far, in units of the ledger; 0 without a request."""
-        known = None if asking.request is None else self._buyer.requests.get(asking.request)
-        return 0 if known is None else known.cost.units
-
-    def _closer(
-        self, asked: ReadQuestion[Answer | SqlAnswer], marginals: Sequence[Marginal], error: float
-    ) -> CloserAnswer:
-        return CloserAnswer(
-            asked, tuple(marginals), error, self._buyer, self._counted, self._planned_purchases
-        )
-
-    def _counted(self, marginals: Sequence[Marginal], asking: Asking) -> None:
-        """Answer counts within the session's width for a question that goes on, for who holds the lock.
-
-        What they cost is added to the `charged` of the asking. Raises an `InsufficientBudgetError` where they
-        cannot be paid.
-        """
-        before = self._charged_under(asking)
-        answers = self._answers(marginals, replace(asking), None, uncertified=False)
-        units = sum(answer.cost.units for answer in answers) if asking.request is None else 0
-        units += self._charged_under(asking) - before
-        asking.charged = type(asking.charged)(asking.charged.units + units)
-
-    def _planned_purchases(self, marginals: Sequence[Marginal], analyst: str) -> Sequence[Purchase]:
-        """All that counts within the session's width may buy if this analyst asks for them now."""
-        return self._planned(marginals, analyst).purchases
+        self._parts.count(1)
+        return self._as_counts(self._parts.with_cost(answers, asking))
 
     def known(
         self, question: Asked, *, analyst: str | None = None, request: str | None = None
@@ -407,7 +377,9 @@ class Session:
         self._check(marginals)
         payer = self._payer(analyst)
         if error is not None:
-            return self._closer(asked, marginals, self._width_of(error)).price(payer)
+            return CloserAnswer(asked, tuple(marginals), float(positive(error, "error")), self._parts).price(
+                payer
+            )
         plan = self._buyer.ranges(marginals, _running(asked), payer, asked=self._buyer.asked + 1)
         if plan is None:
             plan = self._parts.planned(marginals, payer)
