@@ -247,6 +247,15 @@ def test_other_sessions_keep_it_too(terms: dict[str, str]) -> None:
         assert spent(session) - before <= price.units
 
 
+def test_a_share_of_a_private_number_of_rows_counts_them_first() -> None:
+    session = opened(neighbours="add-remove")
+    session.ask("count smoker = true", error=300)  # after which the number of all rows is not known
+    price, before = session.price("share smoker = true", error=0.05), spent(session)
+    answer = session.ask("share smoker = true", error=0.05)
+    assert abs(float(answer.value) - rows().smoker.mean()) <= float(answer.error) <= 0.05
+    assert 0 < spent(session) - before <= price.units
+
+
 def test_noise_that_is_certain() -> None:
     budget = "{epsilon: 4, delta: 1e-6, key_delta: 1e-7, filter: renyi}"
     session = opened(budget=budget, noise="bounded", beta=0.05)

@@ -38,9 +38,9 @@ from typing import Any
 import numpy as np
 
 from understudy.answer.answer import Answer
-from understudy.answer.counts import CellCounts, SourceCounts
+from understudy.answer.counts import CellCounts, RowBounds, SourceCounts
 from understudy.answer.forecast import even_counts
-from understudy.answer.reader import RateQuestion, ReadQuestion
+from understudy.answer.reader import RateQuestion, ReadQuestion, ShareQuestion
 from understudy.answer.select_question import SelectQuestion
 from understudy.answer.unit_error import is_made_of_ratios, largest_half_width, unit_of
 from understudy.domain.domain import Clique
@@ -52,6 +52,7 @@ from understudy.sessions.answer_memory import identity
 from understudy.sessions.asking import Asking
 from understudy.sessions.buyer import TRIES, Buyer
 from understudy.sessions.direct import intervals
+from understudy.sessions.histogram import rows_error
 from understudy.sessions.interval_widths import Widths, WidthSearch, is_count, is_wider
 from understudy.sessions.knowledge import TOUCHING, IntervalTable
 from understudy.sessions.part_answers import PartAnswers
@@ -221,11 +222,13 @@ class CloserAnswer:
         question = self.question
         return not isinstance(question, SelectQuestion) or set(question.compiled.grouped_by) == set(by)
 
-    def _off(self, tables: Sequence[IntervalTable], small: Cells | None) -> float:
+    def _off(
+        self, tables: Sequence[IntervalTable], small: Cells | None, rows: RowBounds | None = None
+    ) -> float:
         """How far a number of the answer can be off, in the question's unit, by intervals for its marginals.
 
         In people that is what a number of people, or a sum for another number, can be off by. Groups that are
-        `small` are left out.
+        `small` are left out. `rows` is the number of all rows, where it is not what is known now.
         """
         halves = [(table.high - table.low) / 2 for table in tables]
         if unit_of(self.question) == "people":
@@ -241,7 +244,9 @@ class CloserAnswer:
         told = [self._answer(*each) for each in zip(self.marginals, tables, strict=True)]
         cells = tuple(CellCounts(answer, answer.value, answer.error) for answer in told)
         known = self.buyer.known
-        counts = SourceCounts(cells, known.rows(), float(known.promise.terms.beta), self.buyer.nothing)
+        counts = SourceCounts(
+            cells, rows or known.rows(), float(known.promise.terms.beta), self.buyer.nothing
+        )
         return largest_half_width(self.question, counts)
 
     def _answer(self, marginal: Marginal, table: IntervalTable) -> Answer:
@@ -277,18 +282,18 @@ class CloserAnswer:
             self._expected(marginal) if marginal in first and is_count(marginal) else table
             for marginal, table in zip(self.marginals, tables, strict=True)
         ]
-        widths = self._widths(expected)
+        widths = self._widths(expected, self._expected_rows() if self._everyone in first else None)
         if widths is None:
             raise self._unkept(tables, are_counted=False)
         counts = self.parts.planned(first, analyst).purchases
         within = self.buyer.within(self._wanted(expected, widths), asked=asked + len(first))
         return _Plan(first, within, funds.quote([*counts, *within]))
 
-    def _widths(self, tables: Sequence[IntervalTable]) -> Widths | None:
+    def _widths(self, tables: Sequence[IntervalTable], rows: RowBounds | None = None) -> Widths | None:
         """How wide the intervals of the marginals may be by what is known; None where no widths keep the error."""
         small = self._small(tables)
         aim = self.error if is_made_of_ratios(self.question) else CAUTION * self.error
-        return self._search.widths(tables, lambda placed: self._off(placed, small), aim)
+        return self._search.widths(tables, lambda placed: self._off(placed, small, rows), aim)
 
     def _wanted(self, tables: Sequence[IntervalTable], widths: Widths) -> list[tuple[Marginal, float]]:
         """The marginals that are not known to within their widths."""
@@ -305,7 +310,20 @@ class CloserAnswer:
         if widths is not None and (self._is_even(tables) or min(widths) > width / MUCH):
             return []
         each = zip(self.marginals, tables, strict=True)
-        return [marginal for marginal, table in each if is_wider(table, width)]
+        first = [marginal for marginal, table in each if is_wider(table, width)]
+        least, most = self.buyer.known.knowledge.total
+        if isinstance(self.question, ShareQuestion) and most > least + 2 * rows_error(int(width)):
+            first.append(self._everyone)  # what it is a share of is private, and was not counted
+        return first
+
+    @cached_property
+    def _everyone(self) -> Marginal:
+        return Marginal(self.buyer.curator.domain, ())
+
+    def _expected_rows(self) -> RowBounds:
+        """What will be known of the number of all rows, if it is the least one declared."""
+        least = self.buyer.known.knowledge.total[0]
+        return RowBounds(least, least + 2 * rows_error(self.buyer.promise.width))
 
     def _is_even(self, tables: Sequence[IntervalTable]) -> bool:
         """Whether the error is the same wherever the intervals come to lie."""
@@ -332,7 +350,7 @@ class CloserAnswer:
         return f"{self.error:g} ({unit_of(self.question)})"
 
     def _fewest(self, tables: Sequence[IntervalTable]) -> float:
-        """The most rows of the group that has the fewest, small ones left out; infinite where there is no count."""
+        """The most rows of the group that has the fewest, small ones left out; infinite without a count."""
         small = self._small(tables)
         counts = [t.high for one, t in zip(self.marginals, tables, strict=True) if is_count(one)]
         told = [high if small is None else high[~small] for high in counts]
