@@ -73,7 +73,7 @@ EVEN = 1.05
 
 
 @dataclass(frozen=True, eq=False)
-class _Plan:
+class _WithinPlan:
     """What a question within an error may buy.
 
     first    the counts that are asked for before, within the session's width, so that the rows are known
@@ -165,7 +165,7 @@ class CloserAnswer:
         known = None if asking.request is None else self.buyer.requests.get(asking.request)
         return 0 if known is None else known.cost.units
 
-    def _check(self, plan: _Plan, asking: Asking) -> None:
+    def _check(self, plan: _WithinPlan, asking: Asking) -> None:
         """Refuse what the analyst cannot pay for; where the rows were counted for it, the refusal says so."""
         try:
             self.buyer.funds(asking.analyst).check(plan.within)
@@ -268,7 +268,7 @@ class CloserAnswer:
 
     # ---- what has to be bought
 
-    def _plan(self, analyst: str, *, are_counted: bool = False) -> _Plan:
+    def _plan(self, analyst: str, *, are_counted: bool = False) -> _WithinPlan:
         """What the question may buy by what is known now; nothing first where that was bought (`are_counted`)."""
         asked, funds, tables = self.buyer.asked + 1, self.buyer.funds(analyst), self._tables()
         widths = self._widths(tables)
@@ -277,7 +277,7 @@ class CloserAnswer:
             if widths is None:
                 raise self._unkept(tables, are_counted=are_counted)
             within = self.buyer.within(self._wanted(tables, widths), asked=asked)
-            return _Plan([], within, funds.quote(within))
+            return _WithinPlan([], within, funds.quote(within))
         expected = [
             self._expected(marginal) if marginal in first and is_count(marginal) else table
             for marginal, table in zip(self.marginals, tables, strict=True)
@@ -287,7 +287,7 @@ class CloserAnswer:
             raise self._unkept(tables, are_counted=False)
         counts = self.parts.planned(first, analyst).purchases
         within = self.buyer.within(self._wanted(expected, widths), asked=asked + len(first))
-        return _Plan(first, within, funds.quote([*counts, *within]))
+        return _WithinPlan(first, within, funds.quote([*counts, *within]))
 
     def _widths(self, tables: Sequence[IntervalTable], rows: RowBounds | None = None) -> Widths | None:
         """How wide the intervals of the marginals may be by what is known; None where no widths keep the error."""
@@ -367,7 +367,7 @@ class CloserAnswer:
             "small `error` first; where bins are wide, have a `resolution` declared",
         )
 
-    def _too_few(self, plan: _Plan) -> RefusedError:
+    def _too_few(self, plan: _WithinPlan) -> RefusedError:
         """The refusal of a price that is beyond the one told, once the rows were counted."""
         price = f"{plan.price.currency} {plan.price.amount:.4g}"
         return RefusedError(
