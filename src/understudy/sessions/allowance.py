@@ -93,8 +93,12 @@ class Allowance:
 
     def asked(self, marginal: Marginal) -> None:
         """Remember a new question, whoever answers it; not the cells of a class that was asked for itself."""
-        if (marginal.by, marginal.where.key) not in self._asked_for:
+        if not self.was_asked_for(marginal):
             self._waiting.append(marginal)
+
+    def was_asked_for(self, marginal: Marginal) -> bool:
+        """Whether a marginal is that of a class that was asked for itself."""
+        return (marginal.by, marginal.where.key) in self._asked_for
 
     def asked_for(self, event: Event, by: Clique, where: LinearQuery) -> None:
         """Remember a question for a class on `by`, of the rows in `where`, by the event that it is charged."""

@@ -9,8 +9,9 @@ for nobody.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from understudy.answer.answer import Answer, noise_together
 from understudy.curator.curator import Curator
@@ -24,7 +25,7 @@ from understudy.ledger.asking_lock import AskingLock
 from understudy.ledger.interface import JournalStep
 from understudy.privacy.cost import Cost
 from understudy.query.marginal import Marginal
-from understudy.sessions.answer_memory import AnswerMemory, Identity, identity
+from understudy.sessions.answer_memory import AnswerMemory, identity
 from understudy.sessions.asking import Asking, RequestRecord
 from understudy.sessions.calibrator import Calibrator
 from understudy.sessions.checkpoint import SessionCheckpoint
@@ -35,7 +36,9 @@ from understudy.sessions.knowledge import Knowledge
 from understudy.sessions.policy import PurchasePolicy
 from understudy.sessions.purchase import Purchase, PurchaseRequest, PurchaseResult
 from understudy.sessions.purchase_journal import PurchaseJournal
-from understudy.sessions.question_plan import QuestionPlan, scope, without_repeats
+from understudy.sessions.question_plan import QuestionPlan, without_repeats
+
+Found = TypeVar("Found")
 
 TRIES = 100
 """How often a process starts over because another one bought something in between."""
@@ -75,7 +78,6 @@ class Buyer:
         self.policy = PurchasePolicy(self.calibrator, promise.terms, promise.nothing_released().knowledge)
         self.nothing = self.curator.ledger.budget.total([])
         self.requests: dict[str, RequestRecord] = {}
-        self.told_running: set[tuple[Identity, str]] = set()
         self.asked = 0
         """How many questions the session was asked so far, as far as this process knows."""
         self.known: Deduction = promise.nothing_released()
@@ -118,90 +120,28 @@ class Buyer:
     # ---- plans
 
     def plan(
-        self,
-        marginals: Sequence[Marginal],
-        analyst: str,
-        *,
-        asked: int,
-        ranges: Mapping[int, Purchase] | None = None,
+        self, marginals: Sequence[Marginal], analyst: str, *, asked: int, before: Sequence[Purchase] = ()
     ) -> QuestionPlan:
         """All that questions may buy if this analyst asks them now, one after the other.
 
-        `asked` is the number of the first of them among all questions of the session, and `ranges` are those that
-        quantiles buy before them, by the places of their marginals.
+        `asked` is the number of the first of them among all questions of the session; `before` is what quantiles
+        buy before them.
         """
-        known, step, before = self.known, self.journal.length, dict(ranges or {})
+        known, step = self.known, self.journal.length
         unknown = [m for m in marginals if self.memory.find(m) is None and known.intervals(m) is None]
         if not unknown:
-            return QuestionPlan({}, step, ranges=before)
+            return QuestionPlan({}, step, before=list(before))
         with self._planning:
             if len(unknown) == 1 and not before:
                 purchases = self._planned(unknown[0], analyst, asked)
                 return QuestionPlan({identity(unknown[0]): purchases}, step)
-            forecast = self._forecast(analyst).after(without_repeats(before.values()))
-            return replace(forecast.of_all(unknown, asked=asked, step=step), ranges=before)
+            forecast = self._forecast(analyst).after(without_repeats(before))
+            return replace(forecast.of_all(unknown, asked=asked, step=step), before=list(before))
 
-    def ranges(
-        self, marginals: Sequence[Marginal], running: Mapping[int, str], analyst: str, *, asked: int
-    ) -> QuestionPlan | None:
-        """The plan of questions with quantiles that need ranges which are not known; None where none do.
-
-        `running` names the attribute of each place among `marginals` that a quantile is of. There are no ranges
-        where they cannot be paid beside all other questions: then quantiles are made of cells, and stay so when
-        they are asked again (`told_running`).
-        """
-        running = {
-            place: name
-            for place, name in running.items()
-            if (identity(marginals[place]), name) not in self.told_running
-        }
-        if not running:
-            return None
-        known, found = self.known.knowledge, dict[int, Purchase]()
+    def forecast(self, find: Callable[[Forecast], Found], analyst: str) -> Found:
+        """What `find` makes of what questions buy if this analyst asks them now; nobody else plans meanwhile."""
         with self._planning:
-            self._tell_served()
-            policy = self.policy
-            for place, name in running.items():
-                wanted = policy.ranges(known, marginals[place], name, asked=asked)
-                if wanted is None:
-                    continue
-                found[place] = next((p for p in found.values() if scope(p) == scope(wanted)), wanted)
-                if found[place] is wanted:
-                    policy = policy.after([wanted])
-        if not found:
-            return None
-        others = [marginal for place, marginal in enumerate(marginals) if place not in found]
-        plan = self.plan(others, analyst, asked=asked, ranges=found)
-        return plan if self.funds(analyst).is_payable(plan.purchases) else None
-
-    def buy_ranges(
-        self, marginals: Sequence[Marginal], running: Mapping[int, str], asking: Asking, *, asked: int
-    ) -> QuestionPlan | None:
-        """Buy what `ranges` says, and return its plan of what is left to buy; for whoever holds the lock.
-
-        None where there are no ranges to buy, or where others have spent what they need.
-        """
-        self.catch_up()
-        for _ in range(TRIES):
-            plan = self.ranges(marginals, running, asking.analyst, asked=asked)
-            if plan is None:
-                return None
-            try:
-                for place, purchase in plan.ranges.items():
-                    known = self.known.knowledge  # one class of ranges may tell another
-                    with self._planning:
-                        wanted = self.policy.ranges(known, marginals[place], running[place], asked=asked)
-                    if wanted is not None:
-                        self._make(purchase, asking)
-                        plan.made(purchase, self.journal.length)
-            except OvertakenError:
-                self.catch_up()
-            except InsufficientBudgetError:
-                return None
-            else:
-                plan.ranges.clear()
-                return plan
-        return None
+            return find(self._forecast(analyst))
 
     def _planned(self, marginal: Marginal, analyst: str, asked: int) -> list[Purchase]:
         """What one question buys; whoever was told its price and asks it next does not have it found twice."""
@@ -281,7 +221,7 @@ class Buyer:
         while answer is None:
             with self._planning:
                 purchase, is_last = self._forecast(asking.analyst).next(marginal, plan, asked=asked)
-            result = self._make(purchase, asking)
+            result = self.make(purchase, asking)
             plan.made(purchase, self.journal.length)
             if result.answer is not None and (found := self.memory.find(marginal)):
                 return replace(found, cost=asking.charged)
@@ -296,7 +236,7 @@ class Buyer:
         with self.lock:
             while (purchase := self._opening()) is not None:
                 try:
-                    self._make(purchase, Asking(analyst, self.nothing))
+                    self.make(purchase, Asking(analyst, self.nothing))
                 except OvertakenError:
                     self.catch_up()
 
@@ -304,7 +244,7 @@ class Buyer:
         with self._planning:
             return self.policy.opening(self.known.knowledge)
 
-    def _make(self, purchase: Purchase, asking: Asking) -> PurchaseResult:
+    def make(self, purchase: Purchase, asking: Asking) -> PurchaseResult:
         """Make the next purchase: write it and its debit into the ledger in one transaction, then look.
 
         Raises an `InsufficientBudgetError` where it cannot be paid and an `OvertakenError` where another process

@@ -24,11 +24,11 @@ from understudy.sessions.beta_account import CELLS, HISTOGRAMS, TOTAL, BetaAccou
 from understudy.sessions.beta_spending import BEFORE, part_of_class
 from understudy.sessions.calibrator import Calibrator, coarse, rounded
 from understudy.sessions.completing import CompletingPurchase
-from understudy.sessions.direct import BOUNDED, DirectPurchase, running_sums
+from understudy.sessions.direct import BOUNDED, DirectPurchase
 from understudy.sessions.families import Kind
-from understudy.sessions.histogram import MOST, HistogramPurchase, RowCountPurchase
+from understudy.sessions.histogram import HistogramPurchase, RowCountPurchase
 from understudy.sessions.histogram_rent import HistogramRents, due_at
-from understudy.sessions.knowledge import TOUCHING, Knowledge, boxes_of
+from understudy.sessions.knowledge import Knowledge, boxes_of
 from understudy.sessions.looks import LookPurchase
 from understudy.sessions.marginals_class import MarginalsPurchase, can_buy
 from understudy.sessions.marginals_rental import MarginalsSkiRental, cell_of
@@ -300,19 +300,14 @@ class PurchasePolicy:
             self._offered[name, plain] = make(self._calibrator, name, share, self._single_price)
         return self._offered[name, plain]
 
-    def ranges(
-        self, knowledge: Knowledge, marginal: Marginal, name: str, *, asked: int
-    ) -> ProductPurchase | None:
-        """All ranges of an attribute in each group of a marginal by it, which a quantile of the attribute needs.
+    def ranges(self, marginal: Marginal, name: str, *, most: float, asked: int) -> ProductPurchase | None:
+        """All ranges of an attribute in each group of a marginal by it, which tell every quantile there.
 
-        The errors of cells, of which a quantile is made else, add up. None where running sums are known well
-        enough, or the class is dearer than `MOST` single counts or too large, or is no class of declared cells.
+        None where they cost more than `most` single counts, or are too many, or not of declared cells. A quantile buys it where that costs less
+        than counts that search for it, also in a direct session: so it is asked for, and not bought ahead.
         """
         box = boxes_of(marginal)
-        if box is None or self._terms.is_direct or not self._calibrator.is_ordered(name):
-            return None
-        known = running_sums(knowledge, marginal, name)
-        if known is None or not bool((known[1] - known[0] > 2 * self._calibrator.width + TOUCHING).any()):
+        if box is None or not self._calibrator.is_ordered(name):
             return None
         kinds: tuple[Kind, ...] = tuple("ranges" if each == name else "cells" for each in marginal.by)
         if not is_feasible(self._calibrator, marginal.by, kinds):
@@ -320,9 +315,13 @@ class PurchasePolicy:
         likely = MEMBERS * sum(marginal.shape)
         share = coarse(self.beta.left * min(0.5, likely / (self._terms.ahead(asked) + 1)))
         offer = ProductPurchase.of(self._calibrator, marginal.by, box.query, share, kinds)
-        if offer is None or float(offer.price.amount) > MOST * self._single_price:
+        if offer is None or float(offer.price.amount) > most * self._single_price:
             return None
         return replace(offer, asked_for=True)
+
+    def was_asked_for(self, marginal: Marginal) -> bool:
+        """Whether a class on the attributes of a marginal, of its rows, was bought because a quantile needed it."""
+        return self._allowance.was_asked_for(marginal)
 
     def direct(self, knowledge: Knowledge, marginal: Marginal, *, asked: int) -> DirectPurchase:
         """The counts of a question bought by themselves, in one look (`own_counts`, which says what is raised)."""

@@ -26,6 +26,7 @@ stopped.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, overload
 
@@ -55,13 +56,13 @@ from understudy.query.marginal import Marginal
 from understudy.query.quantile_end import QuantileEnd
 from understudy.query.refined import least_refined
 from understudy.query.text_size import USUAL, TextSize
-from understudy.sessions.answer_memory import identity
 from understudy.sessions.asking import Asking, digest
 from understudy.sessions.buyer import Buyer
 from understudy.sessions.deduction import Deduction, SessionPromise
 from understudy.sessions.direct import running_sums
 from understudy.sessions.knowledge import Values
 from understudy.sessions.population import Population
+from understudy.sessions.quantile_buyer import QuantileBuyer, Running
 from understudy.sessions.question_plan import QuestionPlan
 from understudy.sessions.terms import Terms
 
@@ -125,6 +126,7 @@ class Session:
         self._fitting = AskingLock("session")
         self._standin: tuple[int, FittedStandin] | None = None
         self._buyer = Buyer(self._promise, name=self.name, owner=self.owner, lazily=lazily)
+        self._quantiles = QuantileBuyer(self._buyer)
         with self._buyer.lock:
             self._buyer.catch_up()
         if terms.classes:
@@ -232,10 +234,14 @@ class Session:
         self._check(marginals)
         self._buyer.check_request(asking)
         running = _running(asked)
-        if self._buyer.ranges(marginals, running, asking.analyst, asked=self._buyer.asked + 1) is not None:
+        if self._quantiles.plan(marginals, running, asking.analyst, asked=self._buyer.asked + 1) is not None:
             return None
-        answers = self._free(marginals)
-        return None if answers is None else asked.answer(self._as_counts(self._with_cost(answers, asking)))
+        told = self._quantiles.told(marginals, running)
+        answers = self._free([marginal for place, marginal in enumerate(marginals) if place not in told])
+        if answers is None:
+            return None
+        answers = _in_places(told, answers)
+        return asked.answer(self._as_counts(self._with_cost(answers, asking)))
 
     def counts(
         self,
@@ -256,18 +262,21 @@ class Session:
         return self._counts(marginals, asking, {}, uncertified=uncertified)
 
     def _counts(
-        self, marginals: Sequence[Marginal], asking: Asking, running: Mapping[int, str], *, uncertified: bool
+        self, marginals: Sequence[Marginal], asking: Asking, running: Running, *, uncertified: bool
     ) -> SourceCounts:
-        """Counts of marginals; `running` are the attributes whose running sums are asked for, by quantiles."""
+        """Counts of marginals; `running` are the quantiles for which running sums are enough."""
         self._check(marginals)
-        plan = self._bought_ranges(marginals, running, asking)
-        ahead = asking.charged
-        answers = self._answers(marginals, asking, plan, uncertified=uncertified)
-        self._buyer.told_running |= {
-            (identity(marginals[place]), name)
-            for place, name in running.items()
-            if answers[place].source != "uncertified"
-        }
+        with self.curator.one_question(marginals) if running else nullcontext():
+            plan = self._bought_for_quantiles(marginals, running, asking)
+            ahead = asking.charged
+            told = self._quantiles.told(marginals, running)
+            others = [marginal for place, marginal in enumerate(marginals) if place not in told]
+            answers = self._answers(others, asking, plan, uncertified=uncertified) if others else []
+        answers = _in_places(told, answers)
+        self._quantiles.keep(marginals, running, answers)
+        if not others:
+            self._count(len(answers))
+            answers = answers if asking.request is None else self._with_cost(answers, asking)
         if ahead.units:
             first = answers[0]
             source = first.source if first.source == "uncertified" else "measured"
@@ -277,18 +286,18 @@ class Session:
             answers = [replace(first, cost=total, source=source), *answers[1:]]
         return self._as_counts(answers)
 
-    def _bought_ranges(
-        self, marginals: Sequence[Marginal], running: Mapping[int, str], asking: Asking
+    def _bought_for_quantiles(
+        self, marginals: Sequence[Marginal], running: Running, asking: Asking
     ) -> QuestionPlan | None:
-        """Buy the ranges that quantiles need, where they are not known and can be paid.
+        """Buy what quantiles need, where that is not known and can be paid.
 
-        Returns what is still planned then; None where there were no ranges to buy.
+        Returns what is still planned then; None where there was nothing to buy for them.
         """
-        if self._buyer.ranges(marginals, running, asking.analyst, asked=self._buyer.asked + 1) is None:
+        if self._quantiles.plan(marginals, running, asking.analyst, asked=self._buyer.asked + 1) is None:
             return None
         self._buyer.check_request(asking)
         with self._buyer.lock:
-            return self._buyer.buy_ranges(marginals, running, asking, asked=self._buyer.asked + 1)
+            return self._quantiles.buy(marginals, running, asking, asked=self._buyer.asked + 1)
 
     def _least(self, marginals: Sequence[Marginal]) -> list[Marginal]:
         """The same questions with no more edges than they need: declared ones where they cut no declared cell."""
@@ -340,9 +349,11 @@ class Session:
         marginals = self._least(asked.marginals)
         self._check(marginals)
         payer = self._payer(analyst)
-        plan = self._buyer.ranges(marginals, _running(asked), payer, asked=self._buyer.asked + 1)
+        running = _running(asked)
+        plan = self._quantiles.plan(marginals, running, payer, asked=self._buyer.asked + 1)
         if plan is None:
-            plan = self._planned(marginals, payer)
+            told = self._quantiles.told(marginals, running)
+            plan = self._planned([m for place, m in enumerate(marginals) if place not in told], payer)
         return self._buyer.funds(payer).quote(plan.purchases)
 
     def error(self, question: Asked) -> float:
@@ -550,9 +561,15 @@ class Session:
         return notebook.panel(f"Session {self.name}", notebook.facts(known), *parts)
 
 
-def _running(asked: ReadQuestion[Answer | SqlAnswer]) -> Mapping[int, str]:
-    """The attributes whose running sums a question needs, by the places of their marginals: for quantiles."""
+def _running(asked: ReadQuestion[Answer | SqlAnswer]) -> Running:
+    """The quantiles of a question, by the places of their marginals."""
     return asked.running if isinstance(asked, SelectQuestion | AroundQuestion) else {}
+
+
+def _in_places(told: Mapping[int, Answer], others: Sequence[Answer]) -> list[Answer]:
+    """Answers in the order of a question's marginals: some by their places, and the others in their order."""
+    rest = iter(others)
+    return [told[i] if i in told else next(rest) for i in range(len(told) + len(others))]
 
 
 def is_shared(ledger: Ledger, name: str) -> bool:
