@@ -7,13 +7,16 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
+import understudy as us
 from session_analysts import attributes, conjunction, curator, table_of
 from understudy.domain.domain import Domain
+from understudy.errors import QueryError
+from understudy.privacy.budget import Budget
 from understudy.query.box import Box
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.sessions.calibrator import Calibrator
-from understudy.sessions.marginals_class import MarginalsPurchase, can_buy
+from understudy.sessions.marginals_class import MarginalsPurchase, can_buy, why_not
 from understudy.sessions.marginals_rental import MarginalsSkiRental, cell_of
 from understudy.sessions.opening import session as session_of
 
@@ -60,6 +63,27 @@ def test_a_class_of_marginals_of_twenty_attributes_can_be_bought():
     assert can_buy(calibrator, 2)
     assert not can_buy(calibrator, 4)
     assert MarginalsPurchase.kind == "marginals"
+
+
+def test_a_class_of_marginals_of_as_many_sizes_as_the_demo_has_can_be_bought():
+    sizes = (21, 3, 13, 5, 7, 8, 7, 15, 10, 20, 5, 8, 5, 2, 2, 2, 11)
+    calibrator = Calibrator(curator(BINARY, seed=1), 90)
+    calibrator.curator.domain = attributes({}, {f"a{i:02}": size for i, size in enumerate(sizes)})
+    assert can_buy(calibrator, 2)
+    assert can_buy(calibrator, 3)
+
+
+def test_why_a_class_of_marginals_cannot_be_bought_is_named():
+    with pytest.raises(QueryError, match=r"at once: the order is between 1 and 3"):
+        session_of(curator(BINARY, seed=1), alpha=0.03, classes=[us.marginals(4)])
+    with pytest.raises(QueryError, match="at once: the budget has no delta"):
+        session_of(curator(BINARY, seed=1, budget=Budget.of(10, 0)), alpha=0.03, classes=[us.marginals(2)])
+    calibrator = Calibrator(curator(BINARY, seed=1), 90)
+    calibrator.curator.domain = attributes({}, {f"a{i:02}": 2 for i in range(40)})
+    assert why_not(calibrator, 2) is None
+    assert why_not(calibrator, 3) == "there are 10,700 sets of up to 3 attributes, more than 4,096"
+    calibrator.curator.domain = attributes({}, {f"a{i:02}": 300 for i in range(3)})
+    assert why_not(calibrator, 3) == "they have 27,000,000 cells, more than 8,388,608"
 
 
 def test_a_table_tells_its_slices():

@@ -26,9 +26,9 @@ Needed      Where counts cost what they cost by themselves, no deterministic rul
             earlier. Where one class of price P answers all that comes, nothing but direct answers can be bought
             before D ≥ (P - FREE·u)/(RATIO - 1): with a ratio of 3/2 a session that is to answer very many
             questions pays up to three times the price of the class.
-Asked for   A class that the terms announce, the number of rows where that is private, and the ranges that a
-            quantile needs are bought because they were asked for: they count as questions, on both sides, and need
-            no allowance.
+Asked for   The number of rows where that is private, and the ranges that quantiles buy in a direct session as well
+            (`quantile_buyer`), count as questions, on both sides, and need no allowance. A class that was ordered
+            is a question that only a session of this kind answers: it is left out on both sides.
 Privacy     Prices and questions are public. Nothing is looked at, and nothing is spent.
 
 D is a lower bound here: questions that were answered for nothing are counted when a purchase waits for them, and

@@ -30,7 +30,7 @@ from understudy.sessions.histogram import HistogramPurchase, RowCountPurchase
 from understudy.sessions.histogram_rent import HistogramRents, due_at
 from understudy.sessions.knowledge import Knowledge, boxes_of
 from understudy.sessions.looks import LookPurchase
-from understudy.sessions.marginals_class import MarginalsPurchase, can_buy
+from understudy.sessions.marginals_class import MarginalsPurchase, why_not
 from understudy.sessions.marginals_rental import MarginalsSkiRental, cell_of
 from understudy.sessions.own_counts import OwnCounts, OwnCountsOffers
 from understudy.sessions.permission import Permission
@@ -250,10 +250,10 @@ class PurchasePolicy:
         return purchase
 
     def _open_marginals(self, knowledge: Knowledge, order: int, share: float) -> Purchase | None:
-        if not can_buy(self._calibrator, order):
+        if (reason := why_not(self._calibrator, order)) is not None:
             raise QueryError(
-                f"marginals of {order} attributes are bought at once only up to order 3, of few enough cells, "
-                "with a delta in the budget and under `neighbours: replace`: announce fewer, or none"
+                f"marginals of {order} attributes cannot be bought at once: {reason}",
+                remedy="announce a smaller class, or none",
             )
         if any(bought >= order for bought in self._orders):
             return None
