@@ -67,7 +67,9 @@ def quantiled(kind: Kind, seed: int, beta: float) -> tuple[Heard, Counter[str]]:
     for _ in range(kind.count):
         measured = str(draw.choice(["age", "hours"]))
         group = str(draw.choice(["", "sex", "town", "job"]))
-        levels = LEVELS if draw.random() < 0.5 else (float(draw.choice(LEVELS)),)  # by ranges, or searched for
+        levels = (
+            LEVELS if draw.random() < 0.5 else (float(draw.choice(LEVELS)),)
+        )  # by ranges, or searched for
         ask_quantiles(interview, measured, group, levels)
     interview.steer()
     return interview.heard, Counter(plan["kind"] for plan in session._buyer.journal.all())

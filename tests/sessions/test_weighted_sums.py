@@ -121,7 +121,8 @@ def test_a_median_is_searched_for_by_counts(mechanism):
     assert found.high - found.low <= 10
     assert {kind for kind, _ in bought(session)} <= {"fresh", "look"}
     assert all(plan["question"]["by"] == [] for plan in session._buyer.journal.all())
-    whole = opened(mechanism=mechanism)._buyer.policy.ranges(session._reader.read(MEDIAN).marginals[0], "age", most=99, asked=1)
+    [marginal] = session._reader.read(MEDIAN).marginals
+    whole = opened(mechanism=mechanism)._buyer.policy.ranges(marginal, "age", most=99, asked=1)
     assert session.curator.ledger.spent.amount < 0.9 * whole.price.amount
 
 
@@ -146,7 +147,11 @@ def test_several_quantiles_buy_the_ranges_where_these_cost_less(mechanism):
         assert found.low <= float(np.quantile(ages, level)) <= found.high
     assert bought(session) == [("grids", ["ranges"])]
     if mechanism == "auto":
-        for free in (MEDIAN, "SELECT quantile_cont(age, 0.95), count(*) FROM town", "SELECT avg(age) FROM town"):
+        for free in (
+            MEDIAN,
+            "SELECT quantile_cont(age, 0.95), count(*) FROM town",
+            "SELECT avg(age) FROM town",
+        ):
             assert session.price(free).units == 0
             assert session.known(free) is not None
             assert session.ask(free).cost.units == 0

@@ -2,7 +2,8 @@
 
 With N rows the quantile of level p lies between the order statistics of ranks floor and ceil of p·(N - 1), from 0.
 Bin j or one before it holds the lower one only if through(j) > p·(N - 1), and bin j or one after it the upper one
-only if below(j) < p·(N - 1) + 1. Both are asked of the running sums most favourable to them; N is the last of these.
+only if below(j) < p·(N - 1) + 1. Both are asked of the running sums most favourable to them, the last
+of which is N.
 """
 
 from __future__ import annotations

@@ -32,11 +32,13 @@ from understudy.sessions.checkpoint import SessionCheckpoint
 from understudy.sessions.deduction import Deduction, SessionPromise
 from understudy.sessions.forecast import Forecast
 from understudy.sessions.funds import Funds
+from understudy.sessions.histogram import HistogramPurchase, RowCountPurchase
 from understudy.sessions.knowledge import Knowledge
 from understudy.sessions.policy import PurchasePolicy
 from understudy.sessions.purchase import Purchase, PurchaseRequest, PurchaseResult
 from understudy.sessions.purchase_journal import PurchaseJournal
 from understudy.sessions.question_plan import QuestionPlan, without_repeats
+from understudy.sessions.terms import Announced
 
 Found = TypeVar("Found")
 
@@ -232,17 +234,45 @@ class Buyer:
         return answer
 
     def open_classes(self, analyst: str) -> None:
-        """Buy the classes that were announced, those that another process bought left out."""
+        """Buy the classes that the terms order, those that another process bought left out."""
         with self.lock:
-            while (purchase := self._opening()) is not None:
-                try:
-                    self.make(purchase, Asking(analyst, self.nothing))
-                except OvertakenError:
-                    self.catch_up()
+            self._make_all(lambda policy: policy.opening(self.known.knowledge), Asking(analyst, self.nothing))
 
-    def _opening(self) -> Purchase | None:
+    def order(self, named: Announced, asking: Asking) -> None:
+        """Buy a class that is ordered, unless it was bought before; and the private number of rows before it.
+
+        Raises an `InsufficientBudgetError`, and buys nothing, where not all of it can be paid.
+        """
+        with self.lock:
+            self.catch_up()
+            self.funds(asking.analyst).check(self.planned_order(named))
+            self._make_all(lambda policy: self._of_order(policy, named), asking)
+
+    def planned_order(self, named: Announced) -> list[Purchase]:
+        """All that an order of a class buys; nothing where it was bought before."""
         with self._planning:
-            return self.policy.opening(self.known.knowledge)
+            policy, found = self.policy, list[Purchase]()
+            while (purchase := self._of_order(policy, named)) is not None:
+                found.append(purchase)
+                if not isinstance(purchase, RowCountPurchase | HistogramPurchase):
+                    break
+                policy = policy.after([purchase])
+            return found
+
+    def _of_order(self, policy: PurchasePolicy, named: Announced) -> Purchase | None:
+        return policy.opening(self.known.knowledge) or policy.ordered(self.known.knowledge, named)
+
+    def _make_all(self, following: Callable[[PurchasePolicy], Purchase | None], asking: Asking) -> None:
+        """Make one purchase after the other, as they follow, until there is none."""
+        while True:
+            with self._planning:
+                purchase = following(self.policy)
+            if purchase is None:
+                return
+            try:
+                self.make(purchase, asking)
+            except OvertakenError:
+                self.catch_up()
 
     def make(self, purchase: Purchase, asking: Asking) -> PurchaseResult:
         """Make the next purchase: write it and its debit into the ledger in one transaction, then look.

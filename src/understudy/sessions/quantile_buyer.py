@@ -132,7 +132,9 @@ class QuantileBuyer:
         """How far a search comes by what is known now."""
         known, memory = self._buyer.known, self._buyer.memory
         is_direct = self._buyer.promise.terms.is_direct
-        most = 0.0 if is_direct and not self._buyer.policy.was_asked_for(search.marginal) else 2 * search.width
+        most = (
+            0.0 if is_direct and not self._buyer.policy.was_asked_for(search.marginal) else 2 * search.width
+        )
 
         def is_told(count: Marginal, low: float, high: float) -> bool:
             return high - low <= most + TOUCHING or memory.find(count) is not None
@@ -166,13 +168,9 @@ class QuantileBuyer:
         """
         policy = self._buyer.policy if forecast is None else forecast.policy
         together = min(groups, self._buyer.calibrator.relation.cells_of_a_difference)
-        return policy.ranges(
-            search.marginal, search.need.over, most=CHEAPER * together * most, asked=asked
-        )
+        return policy.ranges(search.marginal, search.need.over, most=CHEAPER * together * most, asked=asked)
 
-    def _counts(
-        self, forecast: Forecast, search: QuantileSearch, walk: Walk, asked: int
-    ) -> list[Purchase]:
+    def _counts(self, forecast: Forecast, search: QuantileSearch, walk: Walk, asked: int) -> list[Purchase]:
         """Counts that cost as much as those of a search may: of the narrowest rows or of the first, if that is
         more.
         """

@@ -7,11 +7,12 @@ counts on either side of it are asked, where earlier ones suggest that they are 
 Promise     The quantile lies in the bins that are told, if every count is within the session's width of the truth.
             The bins that are left are those that these counts leave possible; most often the ranks of all edges
             between them are within 2 + 2p widths of that of the quantile of level p.
-Why         `query.quantiles_of_bins`, for the intervals of the counts, which rise along the attribute. A count that
-            is further from the quantile's rank than its own error and that of the number of rows rules out all bins
-            on one side. Counts that no outcome would make clear, as in a group of few people, are not asked.
-Length      At most 1 + levels·(⌈log₂ bins⌉ + BESIDE) counts are planned for each group: one for the number of rows,
-            halving, and `BESIDE` more where a count is too near to tell.
+Why         `query.quantiles_of_bins`, for the intervals of the counts, which rise along the attribute. A count
+            that is further from the quantile's rank than its own error and that of the number of rows rules out
+            all bins on one side. Counts that no outcome would make clear, as in a group of few people, are not
+            asked.
+Length      At most 1 + levels·(⌈log₂ bins⌉ + BESIDE) counts are planned for each group: one for the number of
+            rows, halving, and `BESIDE` more where a count is too near to tell.
 Privacy     What is asked next is a function of the question and of released counts.
 """
 
@@ -65,7 +66,7 @@ class Walk:
 
 @dataclass(frozen=True, eq=False)
 class QuantileSearch:
-    """The search for the quantiles of one marginal, in each of its groups; rule and reason are those of the module.
+    """The search for the quantiles of one marginal, in each of its groups; the module has rule and reason.
 
     `box` is of the rows of the marginal, `width` the error of counts, in people.
     """
@@ -186,9 +187,7 @@ class QuantileSearch:
                 return found
         return None
 
-    def _halfway(
-        self, low: Floats, high: Floats, seen: Bools, inside: Places, level: float
-    ) -> int | None:
+    def _halfway(self, low: Floats, high: Floats, seen: Bools, inside: Places, level: float) -> int | None:
         """A running sum `inside` the bins that are possible: the middle one; or, where one that was seen is too
         near to the quantile to tell, about the first beside it that is clear. None where none can be clear.
         """

@@ -61,10 +61,11 @@ from understudy.sessions.buyer import Buyer
 from understudy.sessions.deduction import Deduction, SessionPromise
 from understudy.sessions.direct import running_sums
 from understudy.sessions.knowledge import Values
+from understudy.sessions.named_classes import check_class
 from understudy.sessions.population import Population
 from understudy.sessions.quantile_buyer import QuantileBuyer, Running
 from understudy.sessions.question_plan import QuestionPlan
-from understudy.sessions.terms import Terms
+from understudy.sessions.terms import Announced, Terms, class_text
 
 if TYPE_CHECKING:
     from understudy.sessions.fitted_standin import FittedStandin
@@ -129,6 +130,8 @@ class Session:
         self._quantiles = QuantileBuyer(self._buyer)
         with self._buyer.lock:
             self._buyer.catch_up()
+        for named in terms.expected:
+            check_class(self._buyer.calibrator, named)
         if terms.classes:
             self._buyer.open_classes(analyst)
 
@@ -355,6 +358,29 @@ class Session:
             told = self._quantiles.told(marginals, running)
             plan = self._planned([m for place, m in enumerate(marginals) if place not in told], payer)
         return self._buyer.funds(payer).quote(plan.purchases)
+
+    def price_of_class(self, named: Announced, analyst: str | None = None) -> Cost:
+        """The most that `buy` charges for a class of questions now; nothing where it was bought before.
+
+        Reads no data and spends nothing. Raises as `buy` does, but for what cannot be paid.
+        """
+        return self._buyer.funds(self._payer(analyst)).quote(self._buyer.planned_order(named))
+
+    def buy(self, named: Announced, *, analyst: str | None = None) -> Cost:
+        """Buy a class of questions at once: `ranges`, `conjunctions`, `pool` or `marginals`.
+
+        From then on every question of the class costs nothing. It is an order, which questions are not: its price
+        (`price_of_class`) is added to the most that the session costs beside direct answers. `analyst` pays.
+
+        Returns what was charged. Raises a `QueryError` where the class is too large, an `InsufficientBudgetError`,
+        with nothing bought, where it cannot be paid, and a `ParameterError` in a direct session, which buys no
+        classes, or where the session belongs to another analyst.
+        """
+        if self.terms.is_direct:
+            raise ParameterError("a direct session buys no classes; open one without a mechanism")
+        asking = Asking(self._payer(analyst), self._buyer.nothing, f"buy {class_text(named)}")
+        self._buyer.order(named, asking)
+        return asking.charged
 
     def error(self, question: Asked) -> float:
         """How far a number of people in the answer to a question can be off, if the session's promise is kept.

@@ -218,6 +218,10 @@ class SkiRental:
         for _, payment in self._rent.pop((by, place), []):
             payment.counts = False
 
+    def holds(self, by: Clique) -> bool:
+        """Whether a class of all rows on some attributes was bought."""
+        return (by, ()) in self._held
+
     def serve(self, box: Box, price: float, knowledge: Knowledge) -> None:
         """Remember a question that cost nothing.
 

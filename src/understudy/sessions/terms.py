@@ -46,7 +46,7 @@ def conjunctions(*names: str) -> Conjunctions:
     """The class of all conjunctions on the named attributes: a range of each ordered one, any cells of each other.
 
     For `Session.buy` and the argument `classes` of `session`, which buy the class at once: every question of it is
-    then answered for nothing; and for the argument `expected`. A session refuses a class that is too large to be bought at once.
+    then answered for nothing; and for the argument `expected`. A session refuses a class that is too large.
 
     >>> str(conjunctions("age", "sex"))
     'conjunctions(age, sex)'
@@ -121,10 +121,10 @@ class Terms:
 
     def text(self) -> str:
         """The terms as the ledger keeps them."""
-        classes = "".join(f" {_named(announced)}" for announced in self.classes)
+        classes = "".join(f" {class_text(announced)}" for announced in self.classes)
         kind = " direct" if self.is_direct else ""
         kind += "" if self.noise == "auto" else f" noise {self.noise}"
-        ahead = "".join(f" {_named(announced)}" for announced in self.expected)
+        ahead = "".join(f" {class_text(announced)}" for announced in self.expected)
         classes += f"{EXPECTS}{ahead}" if ahead else ""
         return f"session{kind} alpha {self.alpha} beta {self.beta} queries {self.queries}{classes}"
 
@@ -176,7 +176,7 @@ def _classes(text: str) -> tuple[Announced, ...] | None:
     for kind, inside in _CLASS.findall(text):
         names = tuple(inside.split(", ") if inside else ())
         found.append(AllMarginals(int(inside)) if kind == "marginals" else Conjunctions(names))
-    return tuple(found) if text.strip() == " ".join(map(_named, found)) else None
+    return tuple(found) if text.strip() == " ".join(map(class_text, found)) else None
 
 
 def described(text: str, analyst: str) -> str | None:
@@ -196,5 +196,10 @@ def described(text: str, analyst: str) -> str | None:
     return f"alpha {alpha:g}, beta {beta:g}, queries {match['queries']}{classes}{direct}, {whose}"
 
 
-def _named(announced: Announced) -> str:
+def class_text(announced: Announced) -> str:
+    """A class as the ledger names it.
+
+    >>> class_text(AllMarginals(2))
+    'marginals(2)'
+    """
     return f"marginals({announced.order})" if isinstance(announced, AllMarginals) else str(announced)

@@ -144,7 +144,7 @@ class ResidualsOfOrder:
 
     @cached_property
     def differing(self) -> NDArray[np.bool_]:
-        """The sets T of differing attributes that are looked at, one a row; where there is a bound, all of them."""
+        """The sets T of differing attributes that are looked at, one a row; one of all for the bound."""
         if self._way == "bound":
             return np.ones((1, len(self.sizes)), bool)
         if self._way == "sets":
@@ -186,7 +186,9 @@ class ResidualsOfOrder:
         Where there is a bound, one column: how far R_A moves for the T that is worst for A.
         """
         if self._way == "bound":
-            moved = [2 * (own - least) / prod(self.sizes[i] for i in part) ** 2 for part, own, least in self._worst]
+            areas = [prod(self.sizes[i] for i in part) for part in self.all]
+            worst = zip(areas, self._worst, strict=True)
+            moved = [2 * (own - least) / area**2 for area, (own, least) in worst]
             return np.array(moved, np.float64)[:, None]
         factor = np.where(self.differing, self._agree - 1, self._agree)
         parts = [list(part) for part in self.all]
@@ -195,13 +197,13 @@ class ResidualsOfOrder:
         )
 
     @cached_property
-    def _worst(self) -> list[tuple[Places, int, int]]:
+    def _worst(self) -> list[tuple[int, int]]:
         """For each part A the squared length of its column, and the least product with that of another row."""
-        found = []
+        found = list[tuple[int, int]]()
         for part in self.all:
             factors = [(self.sizes[i] * (self.sizes[i] - 1), -self.sizes[i]) for i in part]
             products = [prod(chosen) for chosen in product(*factors)]
-            found.append((part, products[0], min(products)))
+            found.append((products[0], min(products)))
         return found
 
     @cached_property
@@ -294,7 +296,7 @@ class ResidualsOfOrder:
             raise ValueError("sets of attributes of the same sizes need the same weight")
         if self._way == "bound":
             parts = zip(weights, self._worst, strict=True)
-            return sum(w * w * 2 * (own - least) for w, (_, own, least) in parts)
+            return sum(w * w * 2 * (own - least) for w, (own, least) in parts)
         scales = np.array(
             [(w * prod(self.sizes[i] for i in part)) ** 2 for w, part in zip(weights, self.all, strict=True)],
             np.float64,
