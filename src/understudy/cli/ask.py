@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from understudy.privacy.noise_name import Noise
     from understudy.project import Project
     from understudy.sessions.session import Session
+    from understudy.sessions.terms import Announced
 
 
 def ask(
@@ -82,6 +83,13 @@ def ask(
     queries: Annotated[
         int | None, typer.Option(help="Questions that are expected in the session; 10000 if nothing is said.")
     ] = None,
+    buy: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Order a class of questions for the session, which is bought before any question: ranges(age), "
+            "conjunctions(sex, district) or marginals(2)."
+        ),
+    ] = None,
     url: Annotated[
         str,
         typer.Option(
@@ -122,7 +130,7 @@ def ask(
                 "beta": beta is not None, "dry_run": dry_run, "yes": yes, "max_cells": max_cells is not None,
                 "analyst": analyst, "request": request,
                 "session": session is not None, "alpha": alpha is not None, "queries": queries is not None,
-                "table": table, "why": why,
+                "buy": buy, "table": table, "why": why,
             }
         )  # fmt: skip
         ask_release(
@@ -136,7 +144,7 @@ def ask(
             {
                 "project": project != Path("understudy.yml"), "beta": beta is not None, "analyst": analyst,
                 "session": session is not None, "alpha": alpha is not None,
-                "queries": queries is not None, "max_cells": max_cells is not None,
+                "queries": queries is not None, "max_cells": max_cells is not None, "buy": buy,
             }
         )  # fmt: skip
         check_noise_name(noise)
@@ -153,8 +161,8 @@ def ask(
     from understudy.ledger.interface import fresh_request
     from understudy.project import open_project
 
-    if session is None and (alpha is not None or queries is not None):
-        raise ParameterError("--alpha and --queries belong to a session: add --session NAME")
+    if session is None and (alpha is not None or queries is not None or buy):
+        raise ParameterError("--alpha, --queries and --buy belong to a session: add --session NAME")
     if session == "":
         raise ParameterError("a session's name must not be empty: write --session NAME")
     opened = open_project(project)
@@ -164,15 +172,24 @@ def ask(
     price: dict[str, Any] = {"epsilon": epsilon, "rho": rho, "error": error, "noise": noise}
     if session is not None:
         from understudy.cli.session import open_named
+        from understudy.sessions.terms import read_class
 
+        orders = [read_class(text) for text in buy or ()]
         terms = {"alpha": alpha, "beta": beta, "queries": queries, "analyst": analyst}
         entered = open_named(opened, session, **terms, price=price, request=request, max_cells=most)
         tell_unread(opened, project, quiet=as_json)
         if dry_run:
-            _show_session_prices(entered, questions, as_json=as_json)
+            _show_session_prices(entered, questions, orders, as_json=as_json)
             return
         _ask_in_session(
-            entered, questions, yes=yes, everything=everything, out=out, overwrite=overwrite, as_json=as_json
+            entered,
+            questions,
+            orders,
+            yes=yes,
+            everything=everything,
+            out=out,
+            overwrite=overwrite,
+            as_json=as_json,
         )
         return
     price["beta"] = 0.05 if beta is None else beta
@@ -283,11 +300,20 @@ def _tell_left(
     emit({"answers": rows, **left_as_plain(left, budget), **written})
 
 
-def _show_session_prices(entered: Session, questions: list[str], *, as_json: bool) -> None:
+def _show_session_prices(
+    entered: Session, questions: list[str], orders: list[Announced], *, as_json: bool
+) -> None:
+    from understudy.sessions.terms import class_text
+
     costs, budget = entered.dry_run(questions), entered.curator.ledger.budget
+    ordered = {class_text(named): entered.price_of_class(named) for named in orders}
     if as_json:
         emit(
             [
+                {"buy": text, "cost": {c.currency: c.amount}, "share": budget.share(c)}
+                for text, c in ordered.items()
+            ]
+            + [
                 {
                     "question": q,
                     "cost": {c.currency: c.amount},
@@ -298,6 +324,8 @@ def _show_session_prices(entered: Session, questions: list[str], *, as_json: boo
             ]
         )
         return
+    for text, cost in ordered.items():
+        say(f"buy {text}\n  every question of the class, for at most {price_told(cost, budget)}")
     for question, cost in zip(questions, costs, strict=True):
         error = entered.error(question)
         say(f"{question}\n  each count ± {error:,.0f} people, for at most {price_told(cost, budget)}")
@@ -306,6 +334,7 @@ def _show_session_prices(entered: Session, questions: list[str], *, as_json: boo
 def _ask_in_session(
     entered: Session,
     questions: list[str],
+    orders: list[Announced],
     *,
     yes: bool,
     everything: bool,
@@ -315,14 +344,25 @@ def _ask_in_session(
 ) -> None:
     from understudy.cli.session import remarks, without_infinity
     from understudy.cli.show_answers import show
+    from understudy.sessions.terms import class_text
 
     ledger, budget = entered.curator.ledger, entered.curator.ledger.budget
     asked = sum(cost.units for cost in entered.dry_run(questions))  # finds every mistake before the first
+    asked += sum(entered.price_of_class(named).units for named in orders)
     confirm(type(budget.cap)(asked), ledger, yes=yes, quiet=as_json)
     given = []
     if_interrupted(
         f"what the session {entered.name!r} bought stays in the ledger: ask again in it, and pay nothing twice"
     )
+    bought = []
+    for named in orders:
+        with busy(f"Buying: {class_text(named)}", quiet=as_json):
+            cost = entered.buy(named)
+        bought.append(
+            {"buy": class_text(named), "cost": {cost.currency: cost.amount}, "share": budget.share(cost)}
+        )
+        if not as_json:
+            say(f"bought {class_text(named)}, for {price_told(cost, budget)}")
     for question in questions:
         with busy(f"Looking: {question}", quiet=as_json):
             answer = entered.ask(question)
@@ -338,7 +378,7 @@ def _ask_in_session(
     left = entered.remaining
     if as_json:
         told = {**left_as_plain(left, budget), "contradicted": entered.contradicted}
-        emit({"answers": without_infinity(given), **told})
+        emit({**({"bought": bought} if bought else {}), "answers": without_infinity(given), **told})
         return
     say(left_told(left, budget))
 

@@ -196,6 +196,23 @@ def described(text: str, analyst: str) -> str | None:
     return f"alpha {alpha:g}, beta {beta:g}, queries {match['queries']}{classes}{direct}, {whose}"
 
 
+def read_class(text: str) -> Announced:
+    """A class in words, as `class_text` writes it; `ranges` stands for `conjunctions`.
+
+    Raises a `ParameterError` where it is not understood.
+
+    >>> read_class("ranges(age, income)")
+    Conjunctions(names=('age', 'income'))
+    """
+    match = re.fullmatch(r"\s*(ranges|conjunctions|marginals)\(([^()]+)\)\s*", text)
+    names = tuple(name.strip() for name in match[2].split(",")) if match else ()
+    if match is None or not all(names) or (match[1] == "marginals" and not match[2].strip().isdecimal()):
+        raise ParameterError(
+            f"{text!r} names no class: write ranges(age), conjunctions(sex, district) or marginals(2)"
+        )
+    return AllMarginals(int(match[2])) if match[1] == "marginals" else Conjunctions(names)
+
+
 def class_text(announced: Announced) -> str:
     """A class as the ledger names it.
 
