@@ -95,8 +95,10 @@ audit-server: .venv/installed-test
 	UNDERSTUDY_AUDIT=1 $(BIN)/pytest tests/server --durations=10
 	$(BIN)/python -m bench server
 
+# It takes hours: what passed on the same code is not run again (tests/audit_record.py).
+SESSION_RECORD ?= audit-session.jsonl
 audit-session: .venv/installed-test
-	UNDERSTUDY_AUDIT=1 $(BIN)/pytest tests/sessions tests/lectures tests/privacy/test_joint_mixes.py -n $(WORKERS) --durations=20
+	UNDERSTUDY_AUDIT=1 UNDERSTUDY_AUDIT_RECORD=$(SESSION_RECORD) PYTHONPATH=tests $(BIN)/pytest -p audit_record tests/sessions tests/lectures tests/privacy/test_joint_mixes.py -n $(WORKERS) --durations=20
 
 audit-validity: .venv/installed-test
 	UNDERSTUDY_AUDIT=1 $(BIN)/pytest tests/validity --durations=10

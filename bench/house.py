@@ -105,7 +105,7 @@ PHASES = {
     },
     "session, first question": {
         "QuestionReader.read": "reads the question",
-        "Session._free": "deduces what is known",
+        "PartAnswers.free": "deduces what is known",
         "Buyer.catch_up": "catches up with others",
         "Buyer._planned": "plans the purchase",
         "Buyer._make": "writes it down and learns",

@@ -19,6 +19,7 @@ from bench.tables import GENERATED, REAL, Table, at_hand, generated
 from bench.verdict import Verdict, not_run, shown
 from understudy.domain.domain import Clique
 from understudy.privacy.budget import Budget
+from understudy.privacy.filter import FilterName
 from understudy.privacy.relation import Neighbours
 from understudy.query.marginal import Marginal
 from understudy.query.merging import simplex
@@ -28,6 +29,8 @@ from understudy.table.truth import Truth
 
 EPSILONS = (0.1, 1.0, 10.0)
 DELTA = 1e-9
+RESERVE = Fraction(1, 10_000)
+"""The part of a budget kept in GDP that is never spent: small, as all noise of these releases is normal."""
 
 Method = Callable[[Run], Outcome]
 Numbers = NDArray[np.float64]
@@ -94,8 +97,11 @@ def run_over(
     *,
     seed: int,
     neighbours: Neighbours = Neighbours.ADD_REMOVE,
+    kept_by: FilterName = "zcdp",
 ) -> Run:
-    budget = Budget.of(epsilon, DELTA)
+    """A release under way, for the whole of a budget that is kept by a filter."""
+    reserve = RESERVE if kept_by == "gdp" else None
+    budget = Budget.of(epsilon, DELTA, filter=kept_by, reserve=reserve)
     curator = curator_over(truth, asked.domain, budget, neighbours=neighbours, seed=seed)
     return Run(curator, asked, budget, "bench")
 

@@ -15,6 +15,7 @@ from bench.synthesis_bars import OURS
 from bench.synthesis_tables import Sheet
 from bench.tables import Codes
 from understudy.domain.domain import Clique
+from understudy.privacy.filter import FilterName
 from understudy.releases.adaptive.adaptive import adaptive
 from understudy.releases.agreement import agreeing_rows
 from understudy.releases.aim import aim
@@ -40,9 +41,10 @@ class Score:
     behind: float = float("nan")
 
 
-def open_run(sheet: Sheet, epsilon: float, seed: int) -> Run:
+def open_run(sheet: Sheet, epsilon: float, seed: int, kept_by: FilterName = "zcdp") -> Run:
     """A release over the program's own count of the table."""
-    return run_over(Truth(in_memory(sheet.frame), sheet.domain), sheet.workload, epsilon, seed=seed)
+    truth = Truth(in_memory(sheet.frame), sheet.domain)
+    return run_over(truth, sheet.workload, epsilon, seed=seed, kept_by=kept_by)
 
 
 def auto(run: Run) -> Outcome:
@@ -50,6 +52,11 @@ def auto(run: Run) -> Outcome:
 
 
 METHODS: dict[str, Method] = {OURS: adaptive, "aim": aim, "plain noise": lambda run: plain(run)[0]}
+
+
+def filter_for(method: str, kept_by: FilterName) -> FilterName:
+    """The filter of a method's budget: that of AIM, whose selections cost more in GDP, is always `zcdp`."""
+    return "zcdp" if method == "aim" else kept_by
 
 
 def methods_for(sheet: Sheet, epsilon: float) -> dict[str, Method]:
@@ -70,10 +77,16 @@ def rows_off(sheet: Sheet, cliques: Sequence[Clique], codes: Codes, truth: Table
 
 
 def score(
-    sheet: Sheet, method: Method, epsilon: float, seed: int, truth: Tables, cliques: Sequence[Clique]
+    sheet: Sheet,
+    method: Method,
+    epsilon: float,
+    seed: int,
+    truth: Tables,
+    cliques: Sequence[Clique],
+    kept_by: FilterName = "zcdp",
 ) -> Score:
     """One release, judged by some of its workload's marginals."""
-    run = open_run(sheet, epsilon, seed)
+    run = open_run(sheet, epsilon, seed, kept_by)
     outcome, cpu = clocked(lambda: method(run))
     told = {answer.clique: answer.counts for answer in outcome.answers}
     answers, largest = off([told[c] for c in cliques], truth)

@@ -22,6 +22,7 @@ settings.load_profile("house")
 
 FIRST = (
     "table/test_engines.py",
+    "table/test_moments.py",
     "server/pages/test_browser.py",
     "audit/test_privacy.py",
     "audit/test_mutants.py",
@@ -33,7 +34,7 @@ FIRST = (
     "test_tutorials.py",
 )
 """Files with the longest tests, below the folder of this file: they begin first, so that no worker of several ends
-long after the others with one of them."""
+long after the others with one of them. Those that need Spark follow each other: one worker starts it for all."""
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -51,10 +52,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.skip(reason=f"{mark.args[0]}: set UNDERSTUDY_AUDIT"))
 
 
-def pytest_collection_finish() -> None:
+def pytest_collection_finish(session: pytest.Session) -> None:
     """What was collected stays to the end: the garbage collector need not walk through it again and again."""
     gc.collect()
     gc.freeze()
+    if hasattr(session.config, "workerinput"):
+        from one_compilation import compile_once  # with numba, which a run of a few tests may not need
+
+        compile_once(session.config.rootpath / ".pytest_cache" / "compiling.lock")
 
 
 def _lacking(reporter: pytest.TerminalReporter) -> list[str]:

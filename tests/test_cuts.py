@@ -15,7 +15,7 @@ from understudy.declaration.declaration import Unit
 from understudy.domain.attribute import Categories
 from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain
-from understudy.domain.refinement import coarse_cells, refined, refines
+from understudy.domain.refinement import RefinedDomain, coarse_cells, refined, refines
 from understudy.errors import DomainError, QueryError
 from understudy.privacy.price import Price
 from understudy.query import cutting as cutting_module
@@ -232,6 +232,8 @@ def test_refined_domains():
     assert not refines(base, fine)
     assert not refines(Domain((Bins.between("age", [0, 20, 60]), base["sex"])), base)
     assert not refines(Domain((Bins.between("age", [0, 30, 70]), base["sex"])), base)
+    claimed = RefinedDomain((Bins.between("age", [0, 20, 60]), base["sex"]), declared=base)
+    assert not refines(claimed, base)  # whatever it says of itself
     assert coarse_cells(fine, base, "age").tolist() == [0, 0, 1, 1]
     assert coarse_cells(fine, base, "sex").tolist() == [0, 1, 2]
     with pytest.raises(DomainError, match="has no bins"):

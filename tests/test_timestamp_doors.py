@@ -21,11 +21,12 @@ from understudy.client.decode import answer_from_plain, is_of_sql, sql_answer_fr
 from understudy.declaration.file import read
 from understudy.domain import instants
 from understudy.domain.plain import domain_from_plain
-from understudy.releases.release import Release, release
+from understudy.releases.making import release
+from understudy.releases.release import Release
 from understudy.server.described import table_as_plain
 from understudy.server.replies import answer_as_plain, encoded
 from understudy.sql.compiled import Estimate
-from understudy.table.draft import write
+from understudy.table.draft_file import write
 
 FIRST, LAST, ROWS = dt.datetime(2024, 3, 1), dt.datetime(2024, 3, 2, 23, 59, 59), 3_000
 TEXT = f"""\

@@ -47,8 +47,8 @@ if TYPE_CHECKING:
     from understudy.query.workload import Workload as Workload
     from understudy.query.workload import marginals as marginals
     from understudy.releases.forecast import forecast as forecast
+    from understudy.releases.making import release as release
     from understudy.releases.release import Release as Release
-    from understudy.releases.release import release as release
     from understudy.sessions.opening import session as session
     from understudy.sessions.session import Session as Session
     from understudy.sessions.terms import conjunctions as conjunctions
@@ -103,7 +103,7 @@ _HOME = {
     "plan": "understudy.planner.solve:plan",
     "pool": "understudy.sessions.terms:pool",
     "ranges": "understudy.sessions.terms:ranges",
-    "release": "understudy.releases.release:release",
+    "release": "understudy.releases.making:release",
     "session": "understudy.sessions.opening:session",
 }
 

@@ -19,7 +19,7 @@ from understudy.project import Project
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.query.workload import marginals
-from understudy.releases.release import release
+from understudy.releases.making import release
 from understudy.sessions.opening import session
 from understudy_audit.validity import AttackFinding, validity_audit
 

@@ -1,4 +1,4 @@
-"""Groups of several declared cells: their error is told, asked for and kept as that of the group."""
+"""Groups of several declared cells, added up: their error is told, asked for and kept as that of the group."""
 
 from __future__ import annotations
 
@@ -34,6 +34,12 @@ PURE, ZCDP = "{epsilon: 9}", "{epsilon: 9, delta: 1e-6}"
 RENYI = "{epsilon: 1, delta: 1e-6, key_delta: 1e-7, filter: renyi}"
 YEARS = "SELECT year(joined) AS y, count(*) AS n FROM t GROUP BY 1"
 HALVES = "SELECT joined, count(*) AS n FROM t GROUP BY 1"
+
+
+@pytest.fixture(autouse=True)
+def added_up(monkeypatch):
+    """Cells are added up, as where there are many groups; `test_single_groups` has those counted one by one."""
+    monkeypatch.setattr("understudy.sql.group.MAX_DISJOINT", 0)
 
 
 def frame() -> pd.DataFrame:

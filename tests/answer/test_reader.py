@@ -28,7 +28,7 @@ from understudy.noise.samplers import SeededNoise
 from understudy.privacy.cost import PureDP
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
-from understudy.releases.release import release
+from understudy.releases.making import release
 
 DOMAIN = Domain((Bins.between("age", [0, 18, 65, 120]), Categories(name="sex", values=("F", "M"))))
 TEXT = """\

@@ -32,7 +32,8 @@ from understudy.privacy.recording import as_plain, from_plain, from_text
 from understudy.project import Project
 from understudy.query.expression import parse as ask
 from understudy.releases.files import ANSWERS, CERTIFICATE, STANDIN
-from understudy.releases.release import Release, release
+from understudy.releases.making import release
+from understudy.releases.release import Release
 from understudy.releases.workload_file import as_workload
 from understudy_importers.formats import read as read_description
 

@@ -9,7 +9,8 @@ import pytest
 import tiny_release
 from program import call
 from served import config, people, serving, tokens
-from understudy.releases.release import Release, release
+from understudy.releases.making import release
+from understudy.releases.release import Release
 
 
 @pytest.fixture(scope="module")

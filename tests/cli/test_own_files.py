@@ -15,7 +15,7 @@ from understudy.ledger.place import ledger_place
 from understudy.ledger.store import _is_there
 from understudy.output import write_file
 from understudy.releases.methods import METHODS
-from understudy.table.draft import write
+from understudy.table.draft_file import write
 
 BUDGET = "{epsilon: 1, delta: 1e-9}"
 

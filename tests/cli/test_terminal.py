@@ -418,7 +418,7 @@ def test_the_first_compilation_is_told(impatient):
 
 def test_a_release_reports_every_stage(tmp_path):
     import tiny_release
-    from understudy.releases.release import release
+    from understudy.releases.making import release
 
     seen: list[Progress] = []
     made = release(tiny_release.project(), "1-way", epsilon=2, method=tiny_release.tiny, progress=seen.append)

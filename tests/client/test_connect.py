@@ -31,7 +31,8 @@ from understudy.errors import (
     ServerError,
 )
 from understudy.privacy.budget import Budget
-from understudy.releases.release import Release, release
+from understudy.releases.making import release
+from understudy.releases.release import Release
 from understudy.server.config import ApproveAbove
 
 ASKED = [  # the first is bought, and the others follow from it: a second purchase would take seconds to plan

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from understudy.declaration.file import parse
 from understudy.declaration.round_edges import round_edges
 from understudy.declaration.skew import CROWDED, _crowd, cut_of
-from understudy.table.draft import write
+from understudy.table.draft_file import write
 
 SPREAD = np.random.default_rng(5)
 PAY = SPREAD.lognormal(8, 1.5, 3000).round(2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from understudy.declaration.file import parse
 from understudy.errors import ParameterError
 from understudy.project import open_project
 from understudy.server.check import check
-from understudy.server.config import ServerConfig
+from understudy.server.config import Address, Listen, ServerConfig
 from understudy_demo import trials
 from understudy_demo.demo import TABLE, _write_town
 from understudy_demo.town import declaration, people
@@ -58,6 +59,7 @@ def test_the_folder_can_be_served_though_a_release_is_in_it(tmp_path):
     (tmp_path / "release").mkdir()
     certificate = {"table": trials.SHOWN.format(parse(declaration(TABLE)).name)}
     (tmp_path / "release" / "certificate.json").write_text(json.dumps(certificate))
-    config = ServerConfig.single(tmp_path)
+    free = Address("127.0.0.1", 0)  # another server may have the usual ports
+    config = replace(ServerConfig.single(tmp_path), listen=Listen(http=free, admin=free))
     assert list(config.tables) == ["town"]
     assert "town: 17 attributes; 100.0% of the budget is left." in check(config)

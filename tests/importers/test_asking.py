@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from program import PROGRAM, call, run
 from understudy.declaration.file import parse, read
+from understudy.declaration.outline import MARK, unreviewed
 from understudy.errors import DeclarationError, SourceError
-from understudy.table.draft import MARK, unreviewed
-from understudy.table.draft import write_described as write_from
+from understudy.table.draft_file import write_described as write_from
 from understudy.table.source import open_source
 from understudy_importers import formats
 from understudy_importers.asking import complete

@@ -59,7 +59,11 @@ def test_guesses_in_words_and_repeats_that_are_not_counted():
     assert abs(first.value - RATE) <= 0.05
     assert all(checker.check("count a = true", 0.3) == first for _ in range(10))
     assert checker.asked == 1
-    assert not checker.check("share a = true", 0.9).accepted  # another guess is another comparison
+    wrong = checker.check("share a = true", 0.9)  # another guess is another comparison
+    assert not wrong.accepted
+    assert (checker.asked, checker.failures) == (2, 1)
+    # What was told after a wrong guess is told again, whatever is guessed now.
+    assert all(checker.check("share a = true", guess) == wrong for guess in (0.9, 0.8, 0.0))
     assert (checker.asked, checker.failures) == (2, 1)
     checker.check("share b = true", 0.6)
     with pytest.raises(HandleClosedError):

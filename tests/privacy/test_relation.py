@@ -308,3 +308,10 @@ def test_a_replacement_is_one_step_or_two():
     assert [relation.steps_to_replace for relation in (REPLACE, ADD)] == [1, 2]
     assert [relation.cells_of_a_difference for relation in (REPLACE, ADD)] == [2, 1]
     assert [relation.rows_are_public for relation in (REPLACE, ADD)] == [True, False]
+
+
+def test_vectors_side_by_side_move_by_the_sum_of_what_each_moves():
+    """Lemma 2: squared norms add up, and are not multiplied as those of one longer vector are."""
+    one = Sensitivity(2, 3)
+    assert one.repeated(3) == one + one + one == Sensitivity(6, 9) != one * 3
+    assert one.repeated(0) == Sensitivity(0, 0)

@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from understudy.curator.calibration import Calibration
 from understudy.domain.attribute import Categories
 from understudy.domain.domain import Domain
+from understudy.privacy.budget import Budget
 from understudy.privacy.columns import CountColumns, WeightColumns
 from understudy.privacy.event import GaussianNoise, Located
 from understudy.privacy.region import located_stack
@@ -155,3 +157,23 @@ def test_a_rate_is_one_partition_with_the_exact_sensitivity_of_one(relation, l1)
     moved = Relation(relation).moves(CountColumns.stacked(stack))
     assert (moved.l1, moved.l2_squared) == (l1, l1)
     assert located_stack(stack, NOISE, Relation(relation)) == NOISE  # it is about everybody
+
+
+def test_what_excludes_what_is_found_once_for_all_prices_that_are_tried():
+    """25 groups have 300 pairs, more than `excludes` remembers; a search asks the same for every price."""
+    many = Domain((Categories(name="a", values=tuple(f"a{i}" for i in range(25))),))
+    groups = [
+        Marginal.of(LinearQuery.conjunction(many, {"a": np.arange(many["a"].size) == i})) for i in range(25)
+    ]
+    half = LinearQuery.conjunction(many, {"a": np.full(many["a"].size, 0.75)})
+    weighted = [Marginal(many, (), group.where & half) for group in groups]
+    calibration = Calibration(many, Relation(Neighbours.REPLACE), Budget.of(1, 1e-9), lambda: None)
+    found = []
+    for _ in range(3):
+        stacks = [disjoint_stacks(some) for some in (groups, weighted, [*groups, *weighted])]
+        assert stacks[:2] == [(tuple(range(25)),)] * 2
+        assert calibration.sensitivity(*groups).l1 == 2
+        found.append((excludes.cache_info().misses, row_parts.cache_info().misses))
+    assert found[0] == found[1] == found[2]
+    assert len(disjoint_stacks(groups, weighted=False)) == 1
+    assert len(disjoint_stacks(weighted, weighted=False)) == 25

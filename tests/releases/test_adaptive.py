@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
 from math import inf
@@ -46,7 +47,7 @@ from understudy.privacy.price import Price
 from understudy.query.workload import Workload
 from understudy.releases import stored
 from understudy.releases.adaptive.adaptive import adaptive
-from understudy.releases.adaptive.rule import Rule
+from understudy.releases.adaptive.rule import Rule, rule_for
 from understudy.releases.evidence import Evidence
 from understudy.releases.release import Release
 from understudy.releases.run import Outcome, Progress, Run
@@ -93,8 +94,11 @@ def test_where_no_pair_is_left_to_look_at_the_columns_get_the_whole_price(neighb
 def test_columns_that_are_measured_again_are_nearer_than_by_the_first_measurement_alone():
     near, alone = [], []
     for seed in range(12):
-        run = _with_nothing_to_look_at(seed=seed, workload=Workload.all_marginals(DOMAIN, 2), epsilon=0.1)
-        found = {a.clique: a for a in adaptive(run).also if len(a.clique) == 1}
+        workload = Workload.all_marginals(DOMAIN, 2)
+        run = _with_nothing_to_look_at(seed=seed, workload=workload, epsilon=0.1)
+        usual = rule_for(DOMAIN, workload, precision=Evidence(run).precision(run.total), rows=800)
+        rule = replace(usual, first=Fraction(2, 5))  # so that most is left for the second measurement
+        found = {a.clique: a for a in adaptive(run, rule=rule).also if len(a.clique) == 1}
         assert [step.name for step in run.steps if "again" in step.name]
         first = {clique: run.steps[i] for i, clique in enumerate(found)}
         assert all(step.name == "first" for step in first.values())
@@ -218,7 +222,7 @@ RUNS = 12
 # β is shared by rounds, and by marginals and cells in each: little noise comes near a bar, and a dozen runs only
 # tell where three quarters of them are.
 @pytest.mark.parametrize(
-    ("epsilon", "neighbours", "mutant"), [(0.1, ADD, 0.4), (1, REPLACE, 0.4), (30, ADD, 0.65)]
+    ("epsilon", "neighbours", "mutant"), [(0.1, ADD, 0.35), (1, REPLACE, 0.4), (30, ADD, 0.6)]
 )
 def test_error_bars_hold_jointly(epsilon, neighbours, mutant):
     ratios = []
@@ -238,7 +242,7 @@ def test_error_bars_of_columns_that_are_measured_again_hold_jointly():
         assert outcome.proof["rounds"] == 0
         assert all(np.isfinite(a.error).all() for a in outcome.answers)
         ratios.append(furthest(run, outcome))
-    assert_covers(ratios, 0.05, mutant=0.4)
+    assert_covers(ratios, 0.05, mutant=0.35)
 
 
 def test_error_bars_of_a_sweep_hold_jointly():

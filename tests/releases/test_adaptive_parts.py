@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
 
@@ -209,13 +210,15 @@ def test_keys_name_every_public_parameter():
     base = MergedMarginals(MERGING, (PAIR,), (TENTH,), ADD)
     other_price = MergedMarginals(MERGING, (PAIR,), (Price.of(rho=Fraction(1, 11)),), ADD)
     other_groups = MergedMarginals(Merging.none(DOMAIN), (PAIR,), (TENTH,), ADD)
-    assert len({base.key, other_price.key, other_groups.key}) == 3
+    rounded = replace(base, rounded=True)
+    assert len({base.key, other_price.key, other_groups.key, rounded.key}) == 4
     zero, one = np.zeros((2, 2), int), np.ones((2, 2), int)
     gaps = [
         MergedGaps(MERGING, (PAIR,), (guess,), (weight,), Price.of(rho=1), ADD).key
         for guess, weight in ((zero, 1), (one, 1), (zero, 2))
     ]
-    assert len(set(gaps)) == 3
+    gaps.append(MergedGaps(MERGING, (PAIR,), (zero,), (1,), Price.of(rho=1), ADD, rounded=True).key)
+    assert len(set(gaps)) == 4
     ours = combinations_of(ADD)
     assert len({ours.key, ours.strategies.key, combinations_of(REPLACE).key}) == 3
 
@@ -261,6 +264,19 @@ def test_picks_of_a_round_close_no_circle():
     found = pick(situation(wrong, FIVE), 10.0, most=40)
     assert found is not None
     assert len(found.which) <= 4
+
+
+@pytest.mark.parametrize("sweeps_all", [False, True])
+def test_a_triple_of_connected_attributes_is_picked_for_its_own_gap_unless_a_sweep_measures_it(sweeps_all):
+    """Three pairs connect a, b, c and d; of what is wrong with (a, b, c), the pair (a, b) explains 9,000."""
+    path = {("a", "b"): 9000.0, ("b", "d"): 9000.0, ("c", "d"): 9000.0}
+    cliques = Candidates.of(Workload.all_marginals(FIVE, 3), triples=True).cliques
+    for own, is_more in ((9000.0, False), (11_000.0, True)):
+        seen = replace(situation(path | {("a", "b", "c"): own}, FIVE), sweeps_all=sweeps_all)
+        found = pick(seen, 1.0, most=10)
+        assert found is not None
+        expected = [*path, *([("a", "b", "c")] if is_more and not sweeps_all else [])]
+        assert [cliques[i] for i in found.which] == expected
 
 
 def test_the_forecast_of_noise_is_what_noise_leaves():
@@ -388,6 +404,8 @@ def test_the_rule_is_a_plan_for_every_price(precision, rows):
 
 def test_noise_asks_for_more_first_marginals_and_fewer_rounds():
     workload = Workload.all_marginals(FIVE, 3)
+    hopeless = rule_for(FIVE, workload, precision=1e-9, rows=10_000)
+    assert hopeless.first == Fraction(3, 4)  # a release of such noise is about single attributes
     poor, rich, quiet = (rule_for(FIVE, workload, precision=p, rows=10_000) for p in (1e-5, 1.0, 10.0))
     assert poor.first * (1 - poor.guard) > rich.first * (1 - rich.guard)
     assert poor.rounds < rich.rounds
@@ -434,9 +452,15 @@ def test_a_sweep_is_cut_off_by_time_and_memory_and_by_no_constant():
 def test_more_time_makes_a_larger_tree_and_less_memory_a_smaller_one():
     workload = Workload.all_marginals(FIVE, 3)
     usual = limits_of(workload, None, None)
-    assert usual.cells == 200_000
-    assert limits_of(workload, None, 20.0).cells == 10**6
+    assert (usual.cells, usual.cells_beside) == (10**6, 200_000)
+    assert limits_of(workload, None, 20.0).cells_beside == 10**6
+    many = Domain(tuple(Bins.integers(f"m{i}", 0, 1) for i in range(100)))
+    assert limits_of(Workload.all_marginals(many, 2), None, None).cells == int(4 * 250_000 * 2000 / 4950)
     assert limits_of(workload, None, 20.0).swept == 5 * usual.swept
     tight = limits_of(workload, 40 * workload.queries + 4 * 10**6, 20.0)
-    assert tight.cells == 2 * 10**6 // 400
+    assert tight.cells == tight.cells_beside == 2 * 10**6 // 400
+    few, many = (rule_for(FIVE, workload, precision=p, rows=10_000) for p in (1e-3, 10.0))
+    assert not few.guard
+    assert (many.guard > 0, many.guard_order) == (True, 0)  # the workload is swept
+    assert (few.cells, many.cells) == (10**6, 200_000)
     assert tight.swept < usual.swept

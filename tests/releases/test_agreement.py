@@ -15,15 +15,17 @@ from understudy.query.constraint import Constraint
 from understudy.releases import agreement as agreement_module
 from understudy.releases.adaptive.adaptive import adaptive
 from understudy.releases.agreement import (
-    RowAgreement,
     agreeing_rows,
     as_lines,
+    is_far,
+    is_long,
     meet_in_rounds,
     small_targets,
     targets,
 )
 from understudy.releases.pair_means import pair_means
 from understudy.releases.raking import raked_rows
+from understudy.releases.row_agreement import RowAgreement
 from understudy.releases.run import MarginalAnswer
 from understudy.releases.stored import StoredRates
 from understudy.releases.synthetic import sample_codes
@@ -262,13 +264,14 @@ def test_long_tables_meet_large_targets_in_parts_and_columns_and_pairs_last(monk
     """Rounds of a part each bring rows nearer in every order than one stage with all targets and as much work."""
     rows, exact = 20_000, classes(20_000)
     answers = [told(c, table(TEN, c, exact)) for order in (1, 3) for c in combinations(TEN.names, order)]
-    monkeypatch.setattr(agreement_module, "MOST_WORK", 200 * rows)
-    monkeypatch.setattr(agreement_module, "ROUND_WORK", 5 * rows)
+    monkeypatch.setattr(agreement_module, "AT_ONCE_WORK", 1)
+    monkeypatch.setattr(agreement_module, "ROUNDS_WORK_EACH", 700)
     monkeypatch.setattr(agreement_module, "LAST_WORK", 55 * rows)
     drawn = permuted(exact, TEN)
     staged = agreeing_rows(as_drawn(monkeypatch, TEN, drawn), answers, rows, np.random.default_rng(0))
     at_once = RowAgreement.of(TEN, as_lines(TEN, drawn), answers)
-    at_once.descend(np.random.default_rng(0), work=100 * rows)
+    at_once.descend(np.random.default_rng(0), looks=2 * rows)
+    assert at_once.work > 1_500 * rows
     for order in (1, 2, 3):
         truth = [told(c, table(TEN, c, exact)) for c in combinations(TEN.names, order)]
         cliques = [answer.clique for answer in truth]
@@ -277,9 +280,9 @@ def test_long_tables_meet_large_targets_in_parts_and_columns_and_pairs_last(monk
 
 def test_parts_grow_when_moves_no_longer_pay_for_the_noise_they_make(monkeypatch):
     """Rows that are nearly right: small parts that moved all that gains them a little would spoil the others."""
-    rows, exact = 6_000, classes(6_000)
+    exact = classes(6_000)
     answers = [told(c, table(TEN, c, exact)) for c in combinations(TEN.names, 3)]
-    monkeypatch.setattr(agreement_module, "ROUND_WORK", 10 * rows)
+    monkeypatch.setattr(agreement_module, "ROUNDS_WORK_EACH", 3_000)
     right = permuted(exact, TEN) | {n: c for n, c in exact.items() if n not in ("t0", "t1")}
     far_off, near = as_lines(TEN, permuted(exact, TEN)), as_lines(TEN, right)
     assert meet_in_rounds(TEN, far_off, answers, (), np.random.default_rng(0))[:3] == [8, 8, 8]
@@ -294,8 +297,7 @@ def test_long_tables_of_few_kinds_of_rows_are_raked(monkeypatch):
     rows = 20_000
     answers = [uneven(c, seed) for seed, c in enumerate(THREES)]
     answers += [told((name,), table(SMALL, (name,), people(5000))) for name in SMALL.names]
-    monkeypatch.setattr(agreement_module, "MOST_WORK", 15 * rows)
-    monkeypatch.setattr(agreement_module, "POLISH_WORK", 15 * rows)
+    monkeypatch.setattr(agreement_module, "AT_ONCE_WORK", 1)
     monkeypatch.setattr(agreement_module, "LAST_WORK", 5 * rows)
     standin = StoredRates(SMALL, np.full(SMALL.shape(), 1 / SMALL.size()))
     drawn = agreeing_rows(standin, answers, rows, np.random.default_rng(0))
@@ -342,3 +344,86 @@ def test_rows_that_are_nearly_right_do_not_overshoot_where_many_could_move_at_on
     before = agreement.distance
     agreement.descend(np.random.default_rng(0), groups=8)
     assert agreement.distance < before / 4
+
+
+def orders_apart(rows, exact):
+    """The mean distance of rows from a table over all marginals of one, two and three attributes."""
+    return [
+        far(TEN, list(cliques), rows, [told(c, table(TEN, c, exact)) for c in cliques])
+        for cliques in (tuple(combinations(TEN.names, order)) for order in (1, 2, 3))
+    ]
+
+
+def test_rows_of_a_weak_stand_in_are_met_in_rounds_at_every_size(monkeypatch):
+    """No size at which rows of such a stand-in stop being near: those of a short table have rounds, too."""
+    rows, exact = 12_000, classes(12_000)
+    answers = [told(c, table(TEN, c, exact)) for order in (1, 3) for c in combinations(TEN.names, order)]
+    drawn = permuted(exact, TEN)
+    standin = as_drawn(monkeypatch, TEN, drawn)
+    assert not is_long(TEN, answers, rows)
+    assert is_far(RowAgreement.of(TEN, as_lines(TEN, drawn), answers))
+    apart = {}
+    for limit in (1e12, 1):  # a short table, and a long one
+        monkeypatch.setattr(agreement_module, "AT_ONCE_WORK", limit)
+        found = agreeing_rows(standin, answers, rows, np.random.default_rng(0))
+        apart[limit] = orders_apart(found, exact)
+    np.testing.assert_array_less(np.array(apart[1e12]), 1.1 * np.array(apart[1]) + 2 / rows)
+
+
+def test_rows_near_their_targets_meet_them_all_at_once():
+    """Also a few rows of a good stand-in, whose cells are off by rounding alone."""
+    exact = classes(20_000)
+    answers = [told(c, table(TEN, c, exact)) for c in combinations(TEN.names, 3)]
+    near = {name: column[:15_000] for name, column in exact.items()}
+    assert not is_far(RowAgreement.of(TEN, as_lines(TEN, near), answers))
+    pairs = [told(c, table(TEN, c, exact)) for c in combinations(TEN.names, 2)]
+    assert not is_far(RowAgreement.of(TEN, as_lines(TEN, permuted(exact, TEN)), pairs))
+
+
+def test_rows_that_still_move_when_the_work_is_done_meet_columns_and_pairs_again(monkeypatch):
+    """Columns that are off after all targets are right after the last stage."""
+    rows, exact = 6_000, classes(6_000)
+    answers = [told(c, table(TEN, c, exact)) for order in (1, 3) for c in combinations(TEN.names, order)]
+    draw = np.random.default_rng(4)
+    drawn = {name: draw.integers(0, 6, rows) for name in TEN.names}
+    standin = as_drawn(monkeypatch, TEN, drawn)
+    monkeypatch.setattr(agreement_module, "is_far", lambda _: False)
+    monkeypatch.setattr("understudy.releases.row_agreement.LITTLE_WORK", 1)
+    monkeypatch.setattr("understudy.releases.row_agreement.SWEEPS", 1)
+    apart = {}
+    for limit in (1.0, 0.25):
+        monkeypatch.setattr(agreement_module, "STILL_MOVING", limit)
+        found = agreeing_rows(standin, answers, rows, np.random.default_rng(0))
+        apart[limit] = orders_apart(found, exact)
+    assert apart[0.25][0] < apart[1.0][0] / 2
+    assert apart[0.25][1] < apart[1.0][1]
+
+
+def test_rows_that_settle_gain_more_than_rows_that_are_all_tried_with_as_much_work():
+    """The nearer rows are, the fewer of them are worth trying."""
+    rows, exact = 20_000, classes(20_000)
+    answers = [told(c, table(TEN, c, exact)) for c in combinations(TEN.names, 3)]
+    start = as_lines(TEN, classes(20_000))
+    start[:3] = as_lines(TEN, permuted(exact, TEN))[:3]
+    RowAgreement.of(TEN, start, answers, copies=False).descend(np.random.default_rng(0), looks=2 * rows)
+    tried, settled = (RowAgreement.of(TEN, start.copy(), answers, copies=False) for _ in range(2))
+    tried.descend(np.random.default_rng(1), looks=2 * rows)
+    settled.settle(np.random.default_rng(1), work=tried.work - settled.work, tried=2_000)
+    assert settled.work < 1.2 * tried.work
+    assert settled.distance < 0.95 * tried.distance
+
+
+def test_rows_are_looked_at_from_any_row_on_and_after_the_last_comes_the_first():
+    """Every row is looked at as often as any other, wherever a look begins."""
+    exact = classes(3_000)
+    answers = [told(c, table(TEN, c, exact)) for c in combinations(TEN.names, 3)]
+    lines = as_lines(TEN, permuted(exact, TEN))
+    before = lines.copy()
+    agreement = RowAgreement.of(TEN, lines, answers)
+    agreement._look(2_000, 1_500, 1.0, 1024)
+    moved = (lines != before).any(axis=0)
+    assert moved[2_000:].mean() > 0.5
+    assert moved[:500].mean() > 0.5
+    assert not moved[500:2_000].any()
+    again = RowAgreement.of(TEN, lines, answers)
+    np.testing.assert_allclose(agreement.off, again.off, atol=1e-2)

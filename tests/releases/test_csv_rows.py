@@ -11,7 +11,7 @@ import tiny_release
 from understudy.declaration.file import parse
 from understudy.output import csv_text
 from understudy.releases.csv_rows import write_csv
-from understudy.releases.release import release
+from understudy.releases.making import release
 from understudy.releases.synthetic import Within, as_table
 from understudy.table.source import open_source
 

@@ -17,7 +17,8 @@ from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.query.within_bins import EvenlySpread, averaged, enclosing, portions, spread
 from understudy.query.workload import marginals
-from understudy.releases.release import Release, release
+from understudy.releases.making import release
+from understudy.releases.release import Release
 from understudy.server.replies import without_infinity
 
 FRAME = people().to_pandas()

@@ -3,6 +3,7 @@ verified."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -15,9 +16,10 @@ from understudy.declaration.file import parse
 from understudy.ledger import export
 from understudy.ledger.store import DurableLedger
 from understudy.mechanism.matrix.many_marginals import PartsNoise
+from understudy.mechanism.matrix.residual_plan import Residuals
 from understudy.noise.samplers import SeededNoise
 from understudy.privacy.budget import Budget
-from understudy.privacy.event import GaussianNoise
+from understudy.privacy.event import GaussianNoise, RoundedNormal
 from understudy.privacy.filter import FILTERS
 from understudy.privacy.recording import from_text
 from understudy.project import Project
@@ -66,10 +68,39 @@ def test_a_release_for_the_whole_epsilon_takes_the_whole_budget(project, method)
     assert project.ledger.budget.share(project.ledger.spent) > 0.999
 
 
-def test_noise_of_several_variances_is_recorded_at_the_least_where_variance_is_priced(project):
-    us.release(project, us.marginals(2), epsilon=Fraction(1, 2), delta=1e-6, method="residual")
-    (event,) = (event for event in events(project) if isinstance(event, GaussianNoise))
+def test_discrete_noise_of_several_variances_is_recorded_at_the_least_where_variance_is_priced(project):
+    curator, price = project.curator, Fraction(1, 1000)
+    residuals = Residuals.of(us.marginals(2).over(project.domain), total=True)
+    look = residuals.strategies(residuals.precisions(), curator.relation, price)
+    curator._buy(look, request="residuals", analyst="")
+    (event,) = events(project)
+    assert isinstance(event, GaussianNoise)
     assert (event.variance != 1) == (project.ledger.budget.filter.name == "gdp")
+
+
+@pytest.mark.parametrize("method", ["residual", "adaptive"])
+def test_releases_add_rounded_normal_noise_where_discrete_noise_is_priced_by_its_variance(project, method):
+    us.release(project, us.marginals(2), epsilon=Fraction(1, 2), delta=1e-6, method=method)
+    bought = [part for event in events(project) for part in getattr(event, "events", (event,))]
+    kind = RoundedNormal if project.ledger.budget.filter.name == "gdp" else GaussianNoise
+    assert bought
+    assert all(isinstance(event, kind) for event in bought)
+
+
+@pytest.mark.parametrize("method", ["residual", "adaptive"])
+@pytest.mark.parametrize(("epsilon", "reserve"), [(1, 1e-5), (10, 1e-5), (30, 0.03)])
+def test_a_release_under_gdp_takes_all_of_any_budget(method, epsilon, reserve):
+    """One look may take nearly all of it, and as much as it is: discrete noise would have no price there."""
+    declared = parse(TEXT % "zcdp")
+    budget = Budget.of(epsilon, 1e-6, filter="gdp", reserve=reserve)
+    declared = replace(declared, budget=budget)
+    project = Project.frame(FRAME, declared, noise=SeededNoise(7))
+    made = us.release(project, us.marginals(2), epsilon=epsilon, delta=1e-6, method=method)
+    assert project.ledger.budget.share(project.ledger.spent) > 0.999
+    sex, town = (np.array(FRAME[name]) for name in ("sex", "town"))
+    exact = [[int(((sex == s) & (town == t)).sum()) for t in "abc"] for s in "FM"]
+    told = next(answer for answer in made.answers if answer.clique == ("sex", "town"))
+    assert (np.abs(told.counts[:2, :3] - exact) <= 2 * told.error[:2, :3]).all()
 
 
 def test_noise_at_scale_has_the_same_rho():

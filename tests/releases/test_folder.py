@@ -17,7 +17,8 @@ from understudy.domain.plain import domain_as_plain, domain_digest, domain_from_
 from understudy.errors import ParameterError, RefusedError, SourceError
 from understudy.releases import folder as files
 from understudy.releases import stored
-from understudy.releases.release import Release, release
+from understudy.releases.making import release
+from understudy.releases.release import Release
 from understudy.releases.run import MarginalAnswer
 from understudy.standin.graphical.model import Constraint, GraphicalStandIn, LogFactor
 from understudy.standin.table import SmallTable

@@ -12,7 +12,8 @@ import pytest
 from understudy.declaration.file import parse
 from understudy.noise.samplers import SeededNoise
 from understudy.project import Project
-from understudy.releases.release import Release, release
+from understudy.releases.making import release
+from understudy.releases.release import Release
 
 DECLARATION = """\
 understudy: 1

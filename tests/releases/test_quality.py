@@ -11,6 +11,7 @@ import pytest
 import tiny_release
 from understudy.query.marginal import Marginal
 from understudy.query.workload import marginals
+from understudy.releases.making import release
 from understudy.releases.quality import (
     MarginalQuality,
     QualityJudge,
@@ -19,7 +20,7 @@ from understudy.releases.quality import (
     sampling_distance,
 )
 from understudy.releases.quality_part import VERDICTS, pairs_part, quality_part, verdict, warning
-from understudy.releases.release import Release, release
+from understudy.releases.release import Release
 from understudy.releases.run import MarginalAnswer
 from understudy.releases.stored import StoredRates
 

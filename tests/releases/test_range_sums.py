@@ -140,6 +140,18 @@ def test_what_was_measured_is_kept_on_disk(tmp_path, neighbours):
         Release.load(tmp_path / "out")
 
 
+def test_arrays_say_which_noise_was_added_and_those_of_0_1_had_discrete_noise():
+    workload = Workload.of(project().domain, [("age", "height")])
+    residuals = Residuals.of(workload, ["age"], total=True)
+    relation = Relation(Neighbours.ADD_REMOVE)
+    look = residuals.strategies(residuals.precisions(), relation, Fraction(1, 20), rounded=True)
+    tables = ResidualTables(residuals, look, np.zeros(look.cells, np.int64))
+    arrays = RangeSums(tables, Fraction(1, 1000)).as_arrays()
+    assert RangeSums.from_arrays(workload.domain, workload.cliques, arrays).tables.look.rounded
+    del arrays["rounded"]
+    assert not RangeSums.from_arrays(workload.domain, workload.cliques, arrays).tables.look.rounded
+
+
 def test_questions_outside_of_the_family_fall_back_to_cells():
     found = made()
     assert found.sums is not None

@@ -11,8 +11,9 @@ import pytest
 import tiny_release
 from understudy.answer.answer import Answer
 from understudy.errors import RefusedError
+from understudy.releases.making import release
 from understudy.releases.readme import ABOUT, MARK, readme
-from understudy.releases.release import Release, release
+from understudy.releases.release import Release
 
 
 @pytest.fixture(scope="module")

@@ -28,7 +28,9 @@ from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.query.workload import Workload, marginals
 from understudy.releases import methods
-from understudy.releases.release import Release, paid_before, release
+from understudy.releases.making import release
+from understudy.releases.purchases import paid_before
+from understudy.releases.release import Release
 from understudy.releases.run import MarginalAnswer, Outcome, Run
 from understudy.releases.stored import StoredRates
 from understudy.releases.workload_file import as_workload

@@ -22,8 +22,9 @@ from understudy.project import Project
 from understudy.query.workload import Workload
 from understudy.rational import MIN_PARAMETER
 from understudy.releases import methods
-from understudy.releases.release import _Resumable, release
-from understudy.releases.run import Run, largest_epsilon
+from understudy.releases.making import release
+from understudy.releases.resumable_run import ResumableRun
+from understudy.releases.run import Run, Step, largest_epsilon
 
 PURE, DELTA = "{epsilon: 1}", "{epsilon: 1, delta: 1e-9}"
 SIZES = {"small": (3, 2), "middle": (30, 30, 10, 10, 8), "wide": (16,) * 8}
@@ -253,10 +254,33 @@ def test_what_was_bought_is_asked_for_again_where_one_unit_of_the_budget_is_left
     about.ask("count by sex", rho=Fraction(about.ledger.remaining.units - 1, 10**15))
     assert about.ledger.remaining.units == 1
     known = run_of(about, order=1)
-    again = _Resumable(known.curator, known.workload, known.budget, "spring")
-    again.check_affordable(bought)
-    again.check_affordable(type(bought)(bought.units + 1))
+    again = ResumableRun(known.curator, known.workload, known.budget, "spring")
+    first = about.ledger.debits("spring ")[0].request.removeprefix("spring ")
+    again.request(first)
+    again.steps.append(Step(first, "", bought))
+    for more in (0, 1):
+        again.check_affordable(type(bought)(bought.units + more))
+        again.request("a step that was not bought")
+    again.check_affordable(type(bought)(bought.units + 2))
+    again.request(first)
     with pytest.raises(InsufficientBudgetError, match="the rest of spring"):
-        again.check_affordable(type(bought)(bought.units + 2))
+        again.request("a step that was not bought")
     with pytest.raises(InsufficientBudgetError, match=r"Give a smaller `epsilon`\.$"):
         release(about, "1-way", epsilon=1, name="summer")
+
+
+@pytest.mark.parametrize("method", ["residual", "adaptive", "aim", "mwem"])
+def test_a_finished_release_is_made_again_though_nothing_of_the_budget_is_left(method: str):
+    """What it left of its price, by rounding noise or by ending early, others may have spent since."""
+    about = project(SIZES["small"], "{epsilon: 1, delta: 1e-6}")
+    made = release(about, "2-way", epsilon=0.9, method=method, name="spring")
+    left = about.ledger.remaining
+    about.ask("count by sex", rho=Fraction(left.units, 10**15))
+    whole = about.ledger.spent
+    assert about.ledger.remaining.units == 0
+    again = release(about, "2-way", epsilon=0.9, method=method, name="spring")
+    assert about.ledger.spent == whole
+    assert [told.clique for told in again.answers] == [told.clique for told in made.answers]
+    for told, before in zip(again.answers, made.answers, strict=True):
+        np.testing.assert_array_equal(told.counts, before.counts)
+        np.testing.assert_array_equal(told.error, before.error)

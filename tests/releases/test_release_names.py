@@ -17,8 +17,8 @@ from understudy.ledger.declared import open_ledger
 from understudy.ledger.store import DurableLedger
 from understudy.releases import methods
 from understudy.releases.folder import beside
+from understudy.releases.making import release
 from understudy.releases.purchases import paid_before, purchases
-from understudy.releases.release import release
 from understudy.releases.run import Run
 from understudy.releases.unfinished import Unfinished
 

@@ -13,7 +13,8 @@ from understudy.domain.attribute import Categories
 from understudy.domain.domain import Domain
 from understudy.pages.bars import PlotBar
 from understudy.releases import quality_part, report
-from understudy.releases.release import Release, release
+from understudy.releases.making import release
+from understudy.releases.release import Release
 from understudy.releases.report import page
 from understudy.releases.report_words import PARAMETERS
 from understudy.releases.run import MarginalAnswer

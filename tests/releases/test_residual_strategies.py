@@ -28,8 +28,10 @@ from understudy.mechanism.matrix.many_marginals import (
 )
 from understudy.mechanism.matrix.ranges import least_sum_ranges
 from understudy.noise.law import discrete_gaussian_log_law
+from understudy.noise.normal import rounded_normal_log_law
 from understudy.noise.samplers import SeededNoise
 from understudy.privacy.cost import rho
+from understudy.privacy.event import GaussianNoise, RoundedNormal
 from understudy.privacy.relation import Neighbours, Relation
 
 ADD, REPLACE = Relation(Neighbours.ADD_REMOVE), Relation(Neighbours.REPLACE)
@@ -170,7 +172,9 @@ def test_cks20_theorem_14_for_all_parts_together(look):
             assert spent <= order * float(look.rho) + 1e-7
 
 
-def test_what_is_released_is_the_combinations_with_noise_of_their_own_variance():
+@pytest.mark.parametrize("rounded", [False, True])
+def test_what_is_released_is_the_combinations_with_noise_of_their_own_variance(rounded):
+    log_law = rounded_normal_log_law if rounded else discrete_gaussian_log_law
     named = domain([2, 3])
     factors = {"a0": Centred(2), "a1": Combinations(least_sum_ranges(3))}
     fine, coarse = Fraction(1, 9), Fraction(1, 400)
@@ -179,7 +183,11 @@ def test_what_is_released_is_the_combinations_with_noise_of_their_own_variance()
         factors,
         (StrategyPart((), fine), StrategyPart(("a1",), coarse), StrategyPart(("a0", "a1"), fine)),
         ADD,
+        rounded,
     )
+    assert isinstance(look.event, RoundedNormal if rounded else GaussianNoise)
+    if rounded:  # all parts together are one vector with normal noise
+        assert look.event.gdp_cost() == 2 * look.rho
     counts = np.array([[5, 0, 2], [1, 7, 3]])
     assert [marginal.by for marginal in look.marginals] == [("a0", "a1")]
     exact = np.concatenate(
@@ -193,10 +201,10 @@ def test_what_is_released_is_the_combinations_with_noise_of_their_own_variance()
     drawn = np.array([released(look, [counts], noise=noise) for _ in range(1500)]) - exact
     for columns, variance in (([0, *range(4, 10)], 9), (range(1, 4), 400)):
         points = np.arange(-150, 151)
-        law = np.exp(discrete_gaussian_log_law(variance, points))
+        law = np.exp(log_law(Fraction(variance), points))
         seen = np.bincount(drawn[:, list(columns)].ravel() + 150, minlength=301)
         assert_follows(seen, law / law.sum())
-        halved = np.exp(discrete_gaussian_log_law(Fraction(variance, 2), points))
+        halved = np.exp(log_law(Fraction(variance, 2), points))
         assert_does_not_follow(seen, halved / halved.sum())
 
 
@@ -227,7 +235,8 @@ def test_keys_tell_apart_what_is_asked_and_repeat_for_the_same():
         named, {"a0": Combinations(np.eye(2, dtype=int))}, (StrategyPart(("a0",), Fraction(1)),), ADD
     )
     again = JointStrategy(named, factors, (StrategyPart(("a0",), Fraction(1)),), ADD)
-    assert len({a.key, b.key, c.key, d.key}) == 4
+    rounded = JointStrategy(named, factors, (StrategyPart(("a0",), Fraction(1)),), ADD, rounded=True)
+    assert len({a.key, b.key, c.key, d.key, rounded.key}) == 5
     assert a.key == again.key
 
 

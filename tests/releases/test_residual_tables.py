@@ -19,9 +19,11 @@ from understudy.mechanism.matrix.bases import CellBasis, RangeBasis, basis
 from understudy.mechanism.matrix.ranges import LEAST_SUM_CELLS, range_ends
 from understudy.mechanism.matrix.residual_plan import CLOSE, Residuals, check_size
 from understudy.noise.law import discrete_gaussian_log_law
+from understudy.noise.normal import rounded_normal_log_law
 from understudy.privacy.relation import Neighbours, Relation
 from understudy.query.workload import Workload
-from understudy.releases.residual.tables import ResidualTables, half_width
+from understudy.releases.residual.half_width import GaussianLaw, half_width
+from understudy.releases.residual.tables import ResidualTables
 from understudy.standin import from_interactions, maximum_entropy, newton
 from understudy.standin.from_interactions import ENTROPY, fit_tree, stand_in
 from understudy.standin.interactions import Interaction
@@ -151,6 +153,41 @@ def test_half_widths_hold_for_sums_of_discrete_gaussians(terms, beta):
     inside = int(t)
     beyond = 1 - total[max(middle - inside, 0) : middle + inside + 1].sum()
     assert beyond <= beta * (1 + 1e-6) + 1e-12
+
+
+@settings(max_examples=30)
+@given(
+    st.lists(st.tuples(st.integers(1, 4), st.floats(0.1, 60)), min_size=1, max_size=6),
+    st.sampled_from([0.2, 0.01, 1e-5]),
+)
+def test_half_widths_hold_for_sums_of_rounded_normal_numbers(terms, beta):
+    """The same by convolution of rounded normal laws, which have no lift."""
+    total = np.ones(1)
+    laws = [(weight, GaussianLaw(round(variance, 3), rounded=True)) for weight, variance in terms]
+    for weight, one in laws:
+        reach = int(9 * sqrt(one.variance)) + 3
+        spaced = np.zeros(2 * reach * weight + 1)
+        spaced[::weight] = np.exp(
+            rounded_normal_log_law(Fraction(one.variance), np.arange(-reach, reach + 1))
+        )
+        total = np.convolve(total, spaced)
+    middle, whole = total.size // 2, np.array(sum(a * a * one.variance for a, one in laws))
+    loose, reach = max(one.looseness for _, one in laws), sum(a for a, _ in laws)
+    t = float(half_width(whole, Fraction(beta), reach=reach, lift=0.0, looseness=loose))
+    beyond = 1 - total[max(middle - int(t), 0) : middle + int(t) + 1].sum()
+    assert beyond <= beta * (1 + 1e-6) + 1e-12
+
+
+@pytest.mark.parametrize(
+    ("looseness", "holds"), [(1.0, False), (GaussianLaw(0.2, rounded=True).looseness, True)]
+)
+def test_rounded_noise_needs_its_looseness(looseness, holds):
+    """The bound that is right for discrete noise fails for the sum of sixty rounded numbers of variance 1/5."""
+    total = np.ones(1)
+    for _ in range(60):
+        total = np.convolve(total, np.exp(rounded_normal_log_law(Fraction(1, 5), np.arange(-6, 7))))
+    t = int(half_width(np.array(60 * 0.2), Fraction(1, 10**5), reach=60, lift=0.0, looseness=looseness))
+    assert (2 * total[: total.size // 2 - t].sum() <= 1e-5) == holds
 
 
 def test_a_variance_taken_at_half_does_not_hold():

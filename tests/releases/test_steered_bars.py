@@ -21,6 +21,7 @@ from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain
 from understudy.releases.adaptive.one_way import OneWayShares
 from understudy.releases.adaptive.sequential import HIGH_LEVELS, NoisyTable, SequentialCells
+from understudy.releases.residual.half_width import GaussianLaw
 
 AUDIT = bool(os.environ.get("UNDERSTUDY_AUDIT"))
 RUNS = 20_000 if AUDIT else 600
@@ -46,7 +47,7 @@ def released(rng: np.random.Generator, *, steered: bool = True) -> tuple[bool, b
         for look in range(ROUNDS):
             variance = FIRST / 2**look
             drawn = np.rint(rng.normal(scale=sqrt(variance), size=size))
-            table = NoisyTable.summed(drawn, 0, variance)
+            table = NoisyTable.summed(drawn, 0, GaussianLaw(variance, rounded=False))
             if cells is None:
                 cells = SequentialCells(table, shares.cell, shares.levels)
                 own = -NormalDist().inv_cdf(float(shares.own) / size / 2) * sqrt(variance) + 0.5

@@ -10,7 +10,8 @@ import pytest
 import tiny_release
 from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain
-from understudy.releases.release import Release, release
+from understudy.releases.making import release
+from understudy.releases.release import Release
 from understudy.releases.run import MarginalAnswer
 from understudy.releases.stored import StoredRates
 from understudy.releases.utility import predictions

@@ -22,7 +22,7 @@ from served import Client, config, people, serving, tokens
 from served_town import ServedTown, served_town
 from understudy.server.config import ApproveAbove, Rates
 from understudy.server.mcp import tools
-from understudy.server.mcp.schemas import checked
+from understudy.server.mcp.arguments import checked
 from understudy.server.mcp.tools import Toolbox
 from understudy.server.problems import Problem
 

@@ -127,7 +127,9 @@ def test_prices_and_purchases_go_by_the_limits_of_the_analyst_who_asks():
     ledger = MemoryLedger(Budget.of(500, 1e-6), limits=Limits(analyst=Fraction(1, 2)))
     session = shared(ledger, queries=10_000)
     dear = session.price(YOUNG, "bob")
-    assert [p.kind for p in session._planned(session._reader.read(YOUNG).marginals, "bob").purchases][:-1]
+    assert [p.kind for p in session._parts.planned(session._reader.read(YOUNG).marginals, "bob").purchases][
+        :-1
+    ]
     leave(ledger, "ada", dear.units - 1)
     cheap = session.price(YOUNG, "ada")
     assert 0 < cheap.units < dear.units == session.price(YOUNG, "bob").units

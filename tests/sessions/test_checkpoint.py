@@ -16,7 +16,7 @@ from sqlalchemy import create_engine, update
 from sqlalchemy.engine import URL
 
 from counted import curator_of
-from session_table import DOMAIN, TABLE, random_question
+from session_table import DOMAIN, TABLE, conjunction, curator, random_question
 from session_worker import ledger_at, opened
 from understudy.domain.attribute import Categories
 from understudy.domain.bins import Bins
@@ -121,6 +121,39 @@ def test_purchases_after_the_checkpoint_are_read_and_those_before_are_not(path, 
     again = resumed(path)
     assert again.purchases == session.purchases
     assert len(made) == session.purchases - kept
+
+
+@pytest.mark.parametrize(("announced", "is_kept"), [(marginals(2), True), (ranges("age"), False)])
+def test_a_class_of_marginals_is_followed_by_a_checkpoint_at_once(path, monkeypatch, announced, is_kept):
+    """It takes as long to read as many counts; other classes do not."""
+    monkeypatch.setattr(checkpoint, "EACH", 1000)
+
+    def opened_again():
+        one = curator(ledger=ledger_at(str(path)), seed=3)
+        return session_of(one, alpha=0.02, beta=1e-9, queries=100, name="mine", classes=(announced,))
+
+    session = opened_again()
+    assert session._buyer._checkpoint._at == is_kept * session.purchases
+    session.curator.ledger.close()
+    again = opened_again()
+    assert again._buyer._checkpoint._at == is_kept * session.purchases
+    assert again.purchases == session.purchases >= 1
+    assert again._buyer._checkpoint.is_due is False
+    assert state_of(again) == state_of(session)
+
+
+def test_a_class_that_was_read_and_not_checkpointed_is_due_with_the_next_purchase(path, monkeypatch):
+    monkeypatch.setattr(checkpoint, "EACH", 1000)
+    one = curator(ledger=ledger_at(str(path)), seed=3)
+    given = {"alpha": 0.02, "beta": 1e-9, "queries": 100, "name": "mine"}
+    with monkeypatch.context() as dying:
+        dying.setattr(checkpoint.SessionCheckpoint, "keep", lambda self, state: None)
+        session_of(one, **given, classes=(marginals(2),)).curator.ledger.close()
+    again = session_of(curator(ledger=ledger_at(str(path)), seed=4), **given, classes=(marginals(2),))
+    assert again._buyer._checkpoint.is_due
+    before = again.purchases
+    again.ask_marginal(conjunction(age=np.arange(10) < 4, sex=np.arange(3) < 1, town=np.arange(6) < 2))
+    assert again._buyer._checkpoint._at == again.purchases > before
 
 
 def test_without_a_checkpoint_the_same_is_known(path, monkeypatch):

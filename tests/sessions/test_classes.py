@@ -33,6 +33,10 @@ SHAPES = [
     ((5, 2), ("prefixes", "subsets")),
     ((2, 6), ("subsets", "suffixes")),
     ((4, 3), ("cells", "prefixes")),
+    ((4, 5), ("subsets", "ranges")),
+    ((2, 4), ("ranges", "prefixes")),
+    ((3, 3, 2), ("ranges", "ranges", "subsets")),
+    ((3, 2, 4), ("ranges", "cells", "ranges")),
 ]
 
 
@@ -48,6 +52,36 @@ def test_suprema_are_those_of_all_members(sizes, kinds):
                 cells = cells @ side
             best[i] = max(best[i], abs(float(cells)))
     assert whole.suprema(noise) == pytest.approx(best)
+
+
+SAMPLES = [
+    ((32, 16), ("ranges", "ranges"), False, (1.4850826677999992e-05, 2.038542112538527e-05)),
+    ((12, 4), ("ranges", "subsets"), False, (6.768629946823115e-06, 1.1737298007167686e-05)),
+    ((6, 5, 3), ("ranges", "ranges", "subsets"), True, (19.071350277246985, 49.61056088143457)),
+    ((9, 4), ("prefixes", "cells"), False, (3.2038926891276788e-06, 6.5887923142548606e-06)),
+]
+
+
+@pytest.mark.parametrize(("sizes", "kinds", "laplace", "found"), SAMPLES)
+def test_simulations_are_what_they_always_were(sizes, kinds, laplace, found):
+    """Sessions of version 0.1 rest on their bands: the median and the eighth largest are those that it found."""
+    sample = np.sort(families._sample(product_of(sizes, kinds, laplace=laplace)))
+    assert (sample[sample.size // 2], sample[-8]) == pytest.approx(found, rel=1e-12)
+
+
+@pytest.mark.parametrize("laplace", [False, True])
+def test_a_simulation_does_not_depend_on_its_blocks(laplace, monkeypatch):
+    whole = product_of((4, 3), ("ranges", "ranges"), laplace=laplace)
+    drawn = simulation.continuous((100, 4, 3), laplace=laplace)
+    blocks = [block.copy() for block in simulation.continuous_blocks(100, (4, 3), 7, laplace=laplace)]
+    assert (np.concatenate(blocks) == drawn).all()
+    monkeypatch.setattr(families, "MOST_DRAWS", 100)
+    monkeypatch.setattr(families, "DRAWS", 100)
+    monkeypatch.setattr(families, "BLOCK", 7 * whole.at_once)
+    rooms = families.Rooms()
+    apart = [whole.suprema(block, rooms) for block in np.split(drawn, [60, 61])]
+    for other in (families._sample._function(whole), np.concatenate(apart)):
+        assert other == pytest.approx(whole.suprema(drawn), rel=1e-12)
 
 
 @pytest.mark.parametrize(("sizes", "kinds"), SHAPES)
@@ -238,10 +272,10 @@ def test_classes_that_cannot_be_bought_are_refused_before_anything_is_spent():
 
 def test_a_simulation_is_shared_by_sessions():
     families.band.cache_clear()
-    families._sample.cache_clear()
+    families._sample.begin()
     for _ in range(2):
         session_of(curator(), alpha=0.05, queries=100, classes=[ranges("age")])
-    assert families._sample.cache_info().misses == 1
+    assert families._sample.times == 1
 
 
 def test_ranks_are_those_of_the_binomial_law():
@@ -258,8 +292,8 @@ def test_ranks_are_those_of_the_binomial_law():
 def test_no_band_is_simulated_where_the_union_bound_is_smaller():
     """Of a small domain as a whole, a first question would wait for it."""
     product = families.product_of((2, 2, 4, 8), ("subsets",) * 4, laplace=False)
-    families._sample.cache_clear()
+    families._sample.begin()
     share = 0.99 * families.RARE
     found = families.band(product, share)
-    assert families._sample.cache_info().misses == 0
+    assert families._sample.times == 0
     assert found <= families.extended_quantile(families._sample(product), share, product.norm(2))

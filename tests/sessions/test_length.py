@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from itertools import product
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from counted import curator_of
 from session_analysts import attributes, table_of
 from session_table import DOMAIN, conjunction, curator
+from understudy.privacy.price import Price
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.sessions import ski_rental
@@ -169,3 +171,18 @@ def test_a_class_whose_members_were_nearly_all_asked_for_is_not_bought(monkeypat
         monkeypatch.setattr(ski_rental.SkiRental, "_varied", lambda self, by, members: True)
         monkeypatch.setattr(ski_rental, "_different", lambda members: set())
     assert found == [False, True]
+
+
+@pytest.mark.parametrize("of_cells", [False, True])
+def test_all_marginals_are_not_bought_where_nearly_all_of_them_were_asked_for(of_cells):
+    """Of six marginals five have cost 20 each, and the class costs 50: it would spare one. Of their cells most would
+    still have to be bought.
+    """
+    session = session_of(curator(**ABUNDANT), alpha=0.02, beta=0.05, queries=10_000)
+    rental = MarginalsSkiRental(of_cells=of_cells)
+    for by in (("age",), ("sex",), ("town",), ("age", "sex"), ("age", "town")):
+        rental.pay(Marginal(DOMAIN, by), 20)
+    last = Marginal(DOMAIN, ("sex", "town"))
+    assert rental.due(session._buyer.calibrator, last, 1, asked=6, ahead=10_000) == 2
+    assert rental._worth > 100
+    assert rental.is_worth(Price("rho", Fraction(50))) is of_cells

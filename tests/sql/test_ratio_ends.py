@@ -27,6 +27,7 @@ from understudy.query.cell_noise import CellNoise, TallyNoise
 from understudy.query.linear import LinearQuery
 from understudy.sql import ratio_intervals
 from understudy.sql.aggregate import Folded
+from understudy.sql.compiler import compile_sql
 from understudy.sql.grid import Floats
 from understudy.sql.group import Tally
 from understudy.sql.measured import MeasuredSpread, Moments, moments
@@ -326,3 +327,31 @@ def test_what_values_were_rounded_by_is_added_to_the_reach_of_a_sum():
     other = replace(exact, plain=LatticeSums(NoiseLaw("gaussian", Fraction(60)), 1))
     both = JointNoise((exact, other), 0.05)
     assert (both.reach_of_sum(0.05) == both.reach([1.0, 1.0], 0.05)).all()  # two laws: as continuous noise
+
+
+def test_errors_of_cells_leave_nothing_of_their_probability_to_laws():
+    """Two averages share the number of rows; one of them rests on errors of cells, as its own noise is coarse.
+
+    The errors use up β of both its marginals: the other average has that of its own sum alone.
+    """
+    domain = Domain((PAY, Bins.measure("age", 0, 100)))
+    compiled = compile_sql("SELECT avg(pay), avg(age) FROM t", domain, tables=["t"], measured="centred")
+    asked = compiled.marginals
+    places = {one.moment.names[0] if one.moment else "rows": i for i, one in enumerate(asked)}
+    values = [np.asarray(0.0 if one.moment else 1000.0) for one in asked]
+    fine = CellNoise(variance=100.0, step=0.0, beta=0.02)
+
+    def widths(**changed: CellNoise | None) -> list[float]:
+        noises = [fine] * len(values)
+        for name, noise in changed.items():
+            noises[places[name]] = noise
+        ((pay, age),) = compiled.evaluate(values, [np.asarray(40.0)] * len(values), noises=noises)
+        return [pay.high - pay.low, age.high - age.low]
+
+    unpaid = widths(rows=replace(fine, beta=0.0), age=fine)[1]
+    half = widths()[1]
+    assert half < unpaid  # each of two laws has half of what the rows leave
+    for odd in (replace(fine, coarse=True), None, replace(fine, bound=lambda sums, beta: 100.0)):
+        box, law = widths(pay=odd)
+        assert box > widths()[0]
+        assert law == unpaid

@@ -8,8 +8,10 @@ import pandas as pd
 import pytest
 
 from understudy.declaration.file import parse, read
+from understudy.declaration.outline import MARK, unreviewed
 from understudy.errors import SourceError
-from understudy.table.draft import MARK, draft, unreviewed, write
+from understudy.table.draft import draft
+from understudy.table.draft_file import write
 from understudy.table.source import in_memory
 
 FRAME = pd.DataFrame(

@@ -16,7 +16,7 @@ from understudy.declaration.file import read, record_place
 from understudy.errors import SourceError, UnreadableError
 from understudy.ledger.declared import project_files
 from understudy.project import open_project
-from understudy.releases.release import release
+from understudy.releases.making import release
 from understudy.table.read_record import read_record
 from understudy.table.source import open_source
 

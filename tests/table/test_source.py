@@ -21,6 +21,7 @@ from understudy.domain.attribute import Boolean, Categories, Outside
 from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain
 from understudy.errors import DomainError, SourceChangedError, SourceError
+from understudy.table import file_view
 from understudy.table.source import in_memory, open_source
 
 
@@ -337,3 +338,20 @@ def test_whole_numbers_with_missing_ones_among_them_open_as_a_frame_holds_them()
     found = codes(in_memory(frame), domain)
     assert list(found["smokes"]) == [1, 0, 2, 1]
     assert list(found["code"]) == [1, 0, 3, 1]
+
+
+def test_frames_of_one_process_share_an_engine_and_see_nothing_of_each_other():
+    one, other = in_memory(pa.table({"age": [1, 2, 3]})), in_memory(pa.table({"age": [7], "sex": ["F"]}))
+    assert one.expression.count().to_pyarrow().as_py() == 3
+    assert other.expression.columns == ("age", "sex")
+    assert other.expression.count().to_pyarrow().as_py() == 1
+    one.close()
+    assert other.expression.age.max().to_pyarrow().as_py() == 7
+    with pytest.raises(Exception, match=r"(?i)connection"):
+        one.expression.count().to_pyarrow()
+
+
+def test_a_process_that_was_forked_starts_an_engine_of_its_own():
+    before = file_view._engine(os.getpid())
+    assert file_view._engine(os.getpid()) is before
+    assert file_view._engine(-1) is not before

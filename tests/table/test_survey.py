@@ -14,7 +14,8 @@ from understudy.declaration.file import parse, read
 from understudy.errors import SourceError
 from understudy.project import open_project
 from understudy.table import draft as table_draft
-from understudy.table.draft import draft, write
+from understudy.table.draft import draft
+from understudy.table.draft_file import write
 from understudy.table.writing import writing_of
 
 

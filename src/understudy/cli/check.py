@@ -37,9 +37,9 @@ def check(
     from then on.
     """
     from understudy.declaration.file import located, read, record_place
+    from understudy.declaration.outline import unreviewed
     from understudy.ledger.declared import check_ledger
     from understudy.query.constraint import described
-    from understudy.table.draft import unreviewed
     from understudy.table.read_record import write_record
     from understudy.table.source import open_source
 

@@ -51,7 +51,9 @@ def init(
     kept: Annotated[
         FilterChoice,
         typer.Option(
-            "--filter", help="How rho is added up, for ever; `plan` recommends one. Not with --from."
+            "--filter",
+            help="How rho is added up, for ever; `plan` recommends one, and gdp suits a table of releases alone. "
+            "Not with --from.",
         ),
     ] = FilterChoice.ZCDP,
     yes: Annotated[
@@ -67,7 +69,8 @@ def init(
     A column is what nine in ten of its values are; how they are written (dates, currencies, decimal commas,
     words for missing values) becomes part of the draft, and what was made of each column is told, and why.
     """
-    from understudy.table.draft import unreviewed, write, write_described
+    from understudy.declaration.outline import unreviewed
+    from understudy.table.draft_file import write, write_described
     from understudy_importers.formats import read
 
     lacking: dict[int, str] = {}

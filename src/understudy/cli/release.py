@@ -208,7 +208,7 @@ def _confirm(
 def _made(
     project: Project, workload: Workload, settings: dict[str, Any], run: str, report: Callable[..., None]
 ) -> Release:
-    from understudy.releases.release import release as make
+    from understudy.releases.making import release as make
 
     return make(project, workload, name=run, progress=report, **settings)
 
@@ -260,8 +260,8 @@ def _noted(project: Project, note: Unfinished, asked: dict[str, Any], name: str)
 
     Nothing bought, nothing to remember: a refusal leaves no note and no folder.
     """
+    from understudy.releases.making import checked, fresh_name
     from understudy.releases.purchases import purchases
-    from understudy.releases.release import checked, fresh_name
 
     begun, missing = note.name(), note.missing()
     charged = project.ledger.spent.units > 0
@@ -297,7 +297,7 @@ def _noted(project: Project, note: Unfinished, asked: dict[str, Any], name: str)
 
 def _abandon(project: Project, note: Unfinished, *, as_json: bool) -> None:
     from understudy.privacy.cost import UNITS
-    from understudy.releases.release import paid_before
+    from understudy.releases.purchases import paid_before
 
     try:
         run = note.name()
@@ -337,9 +337,9 @@ def _tell(
 ) -> None:
     from understudy.cli.prices import left_as_plain, left_told
     from understudy.privacy.cost import UNITS
+    from understudy.releases.purchases import paid_before
     from understudy.releases.quality import noise_of
     from understudy.releases.quality_part import noise_words
-    from understudy.releases.release import paid_before
 
     told, left = made.certificate, project.ledger.remaining
     now = (paid_before(project.ledger, before.name) - before.units) / UNITS

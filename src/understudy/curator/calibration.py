@@ -30,7 +30,7 @@ from understudy.privacy.event import Selection
 from understudy.privacy.filter import RenyiFilter
 from understudy.privacy.price import Currency, Price
 from understudy.privacy.relation import Relation, Sensitivity
-from understudy.query.disjoint import are_quantiles_of_one, excludes, shares_a_unit
+from understudy.query.disjoint import are_disjoint, are_quantiles_of_one, shares_a_unit
 from understudy.query.marginal import Marginal
 from understudy.query.quantile_end import QuantileEnd
 from understudy.rational import Number, positive, probability
@@ -85,9 +85,8 @@ class Calibration:
                     "marginals that share a noise must all have weights of 0 and 1, or none of them"
                 )
             return self.relation.moves(WeightColumns.of(marginals, resolution=resolution))
-        for place, marginal in enumerate(marginals):
-            if any(not excludes(other.where, marginal.where) for other in marginals[:place]):
-                raise QueryError("marginals that share a noise must be about different rows")
+        if len(marginals) > 1 and not are_disjoint(tuple(marginal.where for marginal in marginals)):
+            raise QueryError("marginals that share a noise must be about different rows")
         return self.relation.moves(CountColumns.stacked(marginals, resolution=resolution))
 
     def _moment_sensitivity(self, marginals: Sequence[Marginal], resolution: int) -> Sensitivity:

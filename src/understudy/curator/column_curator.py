@@ -24,7 +24,7 @@ from understudy.noise.samplers import NoiseSource, SystemNoise
 from understudy.privacy.columns import ONE_COUNT, CountColumns
 from understudy.privacy.event import Event
 from understudy.privacy.price import Price
-from understudy.privacy.relation import Relation, Sensitivity
+from understudy.privacy.relation import Relation
 from understudy.rational import Number
 from understudy.table.column_reader import WRITINGS, ColumnReader, NumberReading
 
@@ -112,8 +112,7 @@ class ColumnCurator:
         Counts that noise alone may have made, below `EVIDENT` deviations of it, are told as 0.
         """
         one = self.relation.moves(CountColumns(len(WRITINGS)))
-        moved = Sensitivity(one.l1 * len(columns), one.l2_squared * len(columns))
-        mechanism = noise_for(price, moved)
+        mechanism = noise_for(price, one.repeated(len(columns)))
 
         def look() -> list[list[int]]:
             self._reader.sample(share)

@@ -11,7 +11,7 @@ from understudy.privacy.columns import ONE_COUNT
 from understudy.privacy.event import Event, Together
 from understudy.privacy.filter import Filter
 from understudy.privacy.price import Price
-from understudy.privacy.relation import Relation, Sensitivity
+from understudy.privacy.relation import Relation
 from understudy.rational import Number
 
 KEY_SHARE = Price.of(rho=0.9).amount
@@ -52,8 +52,7 @@ def key_terms(
         at_least=at_least,
         kept=kept,
     )
-    one = relation.moves(ONE_COUNT)
-    moved = Sensitivity(one.l1 * columns, one.l2_squared * columns)
+    moved = relation.moves(ONE_COUNT).repeated(columns)
     return KeyTerms(selection, noise_for(price * (1 - KEY_SHARE), moved))
 
 

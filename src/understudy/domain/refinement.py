@@ -10,6 +10,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,11 @@ class RefinedDomain(Domain):
     """A domain whose cells are parts of those of a `declared` one: it has more edges in one attribute or more."""
 
     declared: Domain = field(kw_only=True, compare=False)
+
+    @cached_property
+    def has_all_edges(self) -> bool:
+        """Whether it is the declared one with more edges, or the same: found once, since every price asks it."""
+        return _has_edges_of(self, self.declared)
 
     @property
     def cut(self) -> frozenset[str]:
@@ -69,6 +75,12 @@ def refines(fine: Domain, coarse: Domain) -> bool:
     """Whether a domain is another one with more edges, or the same."""
     if fine is coarse:
         return True
+    if isinstance(fine, RefinedDomain) and fine.declared is coarse:
+        return fine.has_all_edges
+    return _has_edges_of(fine, coarse)
+
+
+def _has_edges_of(fine: Domain, coarse: Domain) -> bool:
     return fine.names == coarse.names and all(
         one is other
         or one == other

@@ -157,8 +157,9 @@ class GuessAndCheck:
     def check(self, question: Asked, guess: Number) -> Checked:
         """Whether a guess of a rate is within η of the sample's; if not, the sample's rate on a grid.
 
-        The same guess for the same question is answered again without being counted. Raises a `ParameterError`
-        where the guess is no rate, a `QueryError` where the question is not one of one number or is about another
+        The same guess for the same question is answered again without being counted, and so is any guess for a
+        question whose value was told after a wrong one: that value is the answer. Raises a `ParameterError` where
+        the guess is no rate, a `QueryError` where the question is not one of one number or is about another
         domain, and a `HandleClosedError` where all queries were asked, or where it has halted after too many
         wrong guesses.
         """
@@ -168,11 +169,12 @@ class GuessAndCheck:
             raise ParameterError("a guess is a rate, between 0 and 1")
         query = self._reader.read(question)
         with self._lock:
-            if (told := self._repeats.find((query.key, guessed))) is not None:
-                return told
+            for known in ((query.key, guessed), (query.key, "told")):
+                if (told := self._repeats.find(known)) is not None:
+                    return told
             while (found := self._try(query, guessed)) is None:
                 self._catch_up()
-            return self._repeats.keep((query.key, guessed), found)
+            return self._repeats.keep((query.key, guessed if found.accepted else "told"), found)
 
     def ask(self, question: Asked, guesser: Guesser) -> Checked:
         """Check what a guesser says, and tell it when it was wrong; what was asked before is answered again.

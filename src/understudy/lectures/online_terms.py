@@ -11,6 +11,7 @@ from typing import Any
 
 from understudy.curator.curator import Curator
 from understudy.errors import ParameterError, RefusedError
+from understudy.lectures.asking import curator_of
 from understudy.mechanism.additive import noise_for
 from understudy.mechanism.sparse_vector import HALF, best_share
 from understudy.privacy.budget import Budget
@@ -20,6 +21,7 @@ from understudy.privacy.event import Pure
 from understudy.privacy.filter import ZCDP_FILTER
 from understudy.privacy.price import Currency, Price
 from understudy.privacy.relation import Sensitivity
+from understudy.project import Project
 from understudy.rational import Number, exact, positive, probability
 from understudy.standin.protocol import DatabaseUpdate
 from understudy.theory.guess_and_check import step_grid
@@ -139,7 +141,7 @@ def answer_error(price: Price, updates: int, beta: Fraction, *, moved: Sensitivi
 
 
 def theorem_terms(
-    curator: Curator,
+    table: Curator | Project,
     update_for: Callable[[Fraction], DatabaseUpdate[Any]],
     *,
     queries: int,
@@ -149,14 +151,14 @@ def theorem_terms(
 ) -> OnlineTerms:
     """The terms of the smallest error that the theorem allows for a price, in `epsilon` or in `rho`.
 
-    The update algorithm makes at most B(α) updates on gaps of α, whatever is asked [Lecture 7, Definition 2], so
-    B runs are enough for ever: `update_for(α)` gives the algorithm for a gap of α of the rows, and α is chosen
-    best. How far comparisons can be wrong is `shared_slack`; the textbook's statement for the same price,
-    `slack_of` [DworkRoth14, Theorem 3.24], stands beside it in `printed_slack`. Raises a `ParameterError` for an
-    algorithm whose number of updates is no theorem, and a `RefusedError` where no error below all of the rows
-    can be promised at the price.
+    `table` is the project, or its Curator. The update algorithm makes at most B(α) updates on gaps of α, whatever
+    is asked [Lecture 7, Definition 2], so B runs are enough for ever: `update_for(α)` gives the algorithm for a
+    gap of α of the rows, and α is chosen best. How far comparisons can be wrong is `shared_slack`; the textbook's
+    statement for the same price, `slack_of` [DworkRoth14, Theorem 3.24], stands beside it in `printed_slack`.
+    Raises a `ParameterError` for an algorithm whose number of updates is no theorem, and a `RefusedError` where
+    no error below all of the rows can be promised at the price.
     """
-    failure, price = probability(beta), Price.of(epsilon=epsilon, rho=rho)
+    curator, failure, price = curator_of(table), probability(beta), Price.of(epsilon=epsilon, rho=rho)
     best = _best_theorem_terms(curator, update_for, queries, failure, price, shared_slack)
     if best is None:
         raise RefusedError(
@@ -234,7 +236,7 @@ def _rounded(price: Fraction) -> Fraction:
 
 
 def practical_terms(
-    curator: Curator,
+    table: Curator | Project,
     *,
     alpha: Number,
     queries: int,
@@ -244,12 +246,14 @@ def practical_terms(
 ) -> OnlineTerms:
     """Terms with noise calibrated to α, for a number of updates that is an expectation and no theorem.
 
-    `alpha` is the error of every answer, as a part of all rows (of the declared least number where that is
-    private). `gap_share` of α is what a bought answer may be off by; the rest is slack on both sides of the
-    threshold, and the more of it the cheaper is a run. The promise holds for every answer that is given; after
-    `updates` updates nothing more is certified. Raises a `ParameterError` where α is less than a few people.
+    `table` is the project, or its Curator; `alpha` is the error of every answer, as a part of all rows (of the
+    declared least number where that is private). `gap_share` of α is what a bought answer may be off by; the rest
+    is slack on both sides of the threshold, and the more of it the cheaper is a run. The promise holds for every
+    answer that is given; after `updates` updates nothing more is certified. Raises a `ParameterError` where α is
+    less than a few people.
     """
-    failure, people = probability(beta), floor(positive(alpha, "alpha", at_most=1) * curator.rows_at_least)
+    curator, failure = curator_of(table), probability(beta)
+    people = floor(positive(alpha, "alpha", at_most=1) * curator.rows_at_least)
     gap = floor(people * positive(gap_share, "gap_share", at_most=1))
     slack, moved = (people - gap) // 2, curator.relation.moves(ONE_COUNT)
     if slack < 1 or gap < 1:

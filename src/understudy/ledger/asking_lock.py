@@ -8,7 +8,7 @@ and opens the thing anew. A session or a holdout goes on from its journal.
 from __future__ import annotations
 
 import os
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from threading import RLock
 from types import TracebackType
@@ -23,6 +23,7 @@ class AskingLock:
     def __init__(self, what: str) -> None:
         self._what = what
         self._lock = RLock()
+        self._turns = 0
         self._is_orphan = False
         _LOCKS.add(self)
 
@@ -35,6 +36,7 @@ class AskingLock:
                 "was spent",
             )
         self._lock.acquire()
+        self._turns += 1
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -45,11 +47,25 @@ class AskingLock:
     def if_free(self) -> Generator[bool]:
         """Enter where no other thread is inside, and wait for none: gives whether it was entered."""
         entered = not self._is_orphan and self._lock.acquire(blocking=False)
+        self._turns += entered
         try:
             yield entered
         finally:
             if entered:
                 self._lock.release()
+
+    def without(self, job: Callable[[], object]) -> bool:
+        """Do a job outside, for whoever is inside: gives whether nobody entered meanwhile.
+
+        Where this thread has entered several times, it stays inside.
+        """
+        before = self._turns
+        self._lock.release()
+        try:
+            job()
+        finally:
+            self._lock.acquire()
+        return self._turns == before
 
     def after_fork_in_child(self) -> None:
         """Find out whether a thread that does not live here holds the lock."""

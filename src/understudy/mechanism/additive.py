@@ -17,6 +17,9 @@ from understudy.privacy.price import Currency, Price
 from understudy.privacy.relation import Sensitivity
 from understudy.rational import Number
 
+ROUNDED_KEY = b"rounded normal noise\n"
+"""Part of the key of a look that buys rounded normal noise for its price in rho, and not discrete noise."""
+
 Additive = LaplaceMechanism | GaussianMechanism | RoundedNormalMechanism | BoundedMechanism
 
 

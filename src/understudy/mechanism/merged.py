@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.errors import ParameterError, QueryError
-from understudy.mechanism.additive import Additive, noise_for
+from understudy.mechanism.additive import ROUNDED_KEY, Additive, noise_for
 from understudy.mechanism.gap import MAX_COUNT
 from understudy.mechanism.look import Blocks, decided
 from understudy.mechanism.matrix.many_marginals import JointStrategy, PartsNoise
@@ -43,7 +43,7 @@ def _moved(relation: Relation, merging: Merging, marginal: Marginal) -> Sensitiv
 
 @dataclass(frozen=True, eq=False)
 class MergedMarginals:
-    """Merged counts of several marginals, each with the noise that its own price buys.
+    """Merged counts of several marginals, each with the noise that its own price buys (`rounded`: `noise_for`).
 
     Privacy     The sum of the prices: each marginal's merged counts are those of a partition of all rows.
                 [CKS20, Theorem 14]
@@ -53,6 +53,7 @@ class MergedMarginals:
     marginals: tuple[Marginal, ...]
     prices: tuple[Price, ...]
     relation: Relation
+    rounded: bool = False
 
     def __post_init__(self) -> None:
         if not self.marginals or len(self.marginals) != len(self.prices):
@@ -71,7 +72,8 @@ class MergedMarginals:
     def _mechanism(self) -> Blocks:
         prices = zip(self._moved(self.relation), self.prices, strict=True)
         sizes = tuple(self.merging.coarse.size(marginal.by) for marginal in self.marginals)
-        return Blocks(tuple(noise_for(price, moved) for moved, price in prices), sizes)
+        noises = (noise_for(price, moved, rounded=self.rounded) for moved, price in prices)
+        return Blocks(tuple(noises), sizes)
 
     def _moved(self, relation: Relation) -> list[Sensitivity]:
         return [_moved(relation, self.merging, marginal) for marginal in self.marginals]
@@ -89,6 +91,7 @@ class MergedMarginals:
         digest = sha256(_merging_key(self.merging).encode())
         for marginal, price in zip(self.marginals, self.prices, strict=True):
             digest.update(f"{marginal.key} {price.amount}\n".encode())
+        digest.update(ROUNDED_KEY if self.rounded else b"")
         return f"merged counts of {len(self.marginals)} marginals #{digest.hexdigest()}"
 
     def values(self, counts: Sequence[Whole]) -> Whole:
@@ -101,7 +104,8 @@ class MergedMarginals:
 class MergedGaps:
     """How far guesses of merged marginals are off in L1, in people: weighted, with the noise that a price buys.
 
-    What is released of guess i is wᵢ·gapᵢ + noise, with a whole weight wᵢ: a larger one buys a closer look.
+    What is released of guess i is wᵢ·gapᵢ + noise, with a whole weight wᵢ: a larger one buys a closer look. The
+    noise of a price in rho is `rounded` normal noise, or discrete (`noise_for`).
 
     Privacy     The price: one person moves gapᵢ by at most Δᵢ, the L1 sensitivity of its counts, so the vector by
                 at most √(Σ wᵢ²Δᵢ²) in Euclidean length and Σ wᵢΔᵢ in L1. [CKS20, Theorem 14]
@@ -113,6 +117,7 @@ class MergedGaps:
     weights: tuple[int, ...]
     price: Price
     relation: Relation
+    rounded: bool = False
 
     def __post_init__(self) -> None:
         if not self.marginals or not len(self.marginals) == len(self.guesses) == len(self.weights):
@@ -134,7 +139,7 @@ class MergedGaps:
 
     @cached_property
     def _mechanism(self) -> Additive:
-        return noise_for(self.price, self._moved(self.relation))
+        return noise_for(self.price, self._moved(self.relation), rounded=self.rounded)
 
     def _moved(self, relation: Relation) -> Sensitivity:
         moved = NOTHING
@@ -155,6 +160,7 @@ class MergedGaps:
         for marginal, guess, weight in zip(self.marginals, self.guesses, self.weights, strict=True):
             digest.update(f"{marginal.key} {weight} ".encode())
             digest.update(np.ascontiguousarray(guess, np.int64).tobytes())
+        digest.update(ROUNDED_KEY if self.rounded else b"")
         return f"gaps of {len(self.marginals)} merged marginals #{digest.hexdigest()}"
 
     def values(self, counts: Sequence[Whole]) -> Whole:

@@ -2,7 +2,7 @@
 
 A kind of event is one class. Its fields are what a ledger records; each method that ends in `_cost` is its price
 in one currency, with the statement that proves it; `privacy_losses` is how a privacy-loss-distribution accountant
-sees it. `recording` lists the kinds that ledgers hold, under names that never change. `cost` rounds prices to
+sees it. `recording` writes the kinds into ledgers, under names that never change. `cost` rounds prices to
 whole units, and `ledger.verifier` repeats all of this on purpose, in code of its own.
 
     pure_cost     ε of pure differential privacy                                     exactly

@@ -1,7 +1,8 @@
-"""Events as ledgers write and read them: the list of the kinds that can be recorded, and their plain form.
+"""Events as ledgers write and read them: the kinds that can be recorded, and their plain form.
 
-A kind is recorded under the name of its class and of its fields, which never change. What is not in the list is
-neither written nor read, and no name that stands in data is ever looked up elsewhere.
+A kind is a class of event in one of three modules, and is recorded under the name of the class and of its fields,
+which never change. Another class is neither written nor read, and no name that stands in data is ever looked up
+elsewhere.
 """
 
 from __future__ import annotations
@@ -13,39 +14,20 @@ from fractions import Fraction
 from typing import Any, cast
 
 from understudy.errors import ParameterError
-from understudy.privacy.bounded_noise import BoundedNoise
-from understudy.privacy.event import (
-    AdditiveNoise,
-    Event,
-    GaussianNoise,
-    LaplaceNoise,
-    Located,
-    NoisyMaximum,
-    RandomizedReport,
-    RoundedNormal,
-    Selection,
-    Span,
-    SparseVector,
-    SpentBefore,
-    Together,
-)
-from understudy.privacy.key_event import GaussianKeys, TruncatedGeometricKeys
+from understudy.privacy import bounded_noise, key_event
+from understudy.privacy import event as single_events
+from understudy.privacy.event import AdditiveNoise, Event, Located, Pure, Span, Together
+
+FILES = (single_events, bounded_noise, key_event)
+"""The modules whose kinds of event are recorded."""
 
 KINDS: dict[str, type[Event]] = {
-    kind.__name__: kind
-    for kind in (
-        LaplaceNoise,
-        GaussianNoise,
-        RoundedNormal,
-        BoundedNoise,
-        Selection,
-        NoisyMaximum,
-        SparseVector,
-        RandomizedReport,
-        SpentBefore,
-        TruncatedGeometricKeys,
-        GaussianKeys,
-    )
+    name: kind
+    for file in FILES
+    for name, kind in vars(file).items()
+    if isinstance(kind, type) and issubclass(kind, Event) and not name.startswith("_")
+    if kind
+    not in (Event, AdditiveNoise, Pure, Located, Together)  # what kinds are derived from, or made of them
 }
 """The kinds of event that are recorded by their numbers, by name; `Located` and `Together` are made of them."""
 

@@ -62,6 +62,10 @@ class Sensitivity:
         """Of the vector times a whole number, by Lemma 2."""
         return Sensitivity(abs(weight) * self.l1, weight**2 * self.l2_squared)
 
+    def repeated(self, times: int) -> Sensitivity:
+        """Of so many vectors side by side, each moved so far at most, by Lemma 2."""
+        return Sensitivity(times * self.l1, times * self.l2_squared)
+
     @property
     def of_distance(self) -> Sensitivity:
         """Of the L1 distance of the vector from a public one, which is a single number: Lemma 3."""

@@ -12,11 +12,13 @@ in: a row adds at most one unit to the whole vector. An average is made of two s
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, reduce
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
+from understudy.domain.domain import Domain
 from understudy.query.linear import Factor, LinearQuery, product_table
 from understudy.query.marginal import Marginal
 from understudy.query.quantile_end import QuantileEnd
@@ -40,9 +42,30 @@ def excludes(one: LinearQuery, other: LinearQuery) -> bool:
     """
     for factors in _overlapping([*one.factors, *other.factors]):
         clique = one.domain.clique(_names(factors))
-        if one.domain.size(clique) <= MAX_TABLE and not product_table(one.domain, factors).weights.any():
+        if one.domain.size(clique) <= MAX_TABLE and not _product(one.domain, factors).any():
             return True
     return False
+
+
+def _product(domain: Domain, factors: Sequence[Factor]) -> NDArray[np.float64]:
+    """The product of factors as a table over all of their attributes.
+
+    The groups of a statement are conditions on the same attributes, and there may be thousands of pairs of them:
+    their tables are multiplied as they are.
+    """
+    first = factors[0]
+    if any(factor.clique != first.clique for factor in factors):
+        return product_table(domain, factors).weights
+    return reduce(np.multiply, [factor.weights for factor in factors])
+
+
+@lru_cache(maxsize=16)
+def are_disjoint(queries: tuple[LinearQuery, ...]) -> bool:
+    """Whether no row has a weight under two of several queries, as far as `excludes` can tell.
+
+    Whoever looks for a price asks it again for every price that is tried, and `excludes` remembers fewer pairs.
+    """
+    return all(excludes(*pair) for pair in combinations(queries, 2))
 
 
 @lru_cache(maxsize=64)
@@ -55,10 +78,10 @@ def row_parts(queries: tuple[LinearQuery, ...]) -> NDArray[np.float64] | None:
     are not 0 or 1: of others the weight that is found here is exactly the one that a row is counted with, since
     a product with 0 or 1 is not rounded.
     """
-    if any(sum(not _counts(factor) for factor in query.factors) > 1 for query in queries):
+    if any(sum(not factor.is_counting for factor in query.factors) > 1 for query in queries):
         return None
-    named = [{_name(factor): factor for factor in query.factors} for query in queries]
-    common = {name for name, factor in named[0].items() if _counts(factor)}
+    named = [{factor.name: factor for factor in query.factors} for query in queries]
+    common = {name for name, factor in named[0].items() if factor.is_counting}
     common = common.intersection(*map(set, named))
     apart = [[factor for name, factor in factors.items() if name not in common] for factors in named]
     domain = queries[0].domain
@@ -102,6 +125,12 @@ def disjoint_stacks(marginals: Sequence[Marginal], *, weighted: bool = True) -> 
 
     Where not `weighted`, those with weights other than 0 and 1 stay alone, as they did in earlier versions.
     """
+    return _stacked(tuple(marginals), weighted)
+
+
+@lru_cache(maxsize=16)
+def _stacked(marginals: tuple[Marginal, ...], weighted: bool) -> tuple[tuple[int, ...], ...]:  # noqa: FBT001 (cached)
+    """`disjoint_stacks`, of the same marginals for every price and noise that is tried."""
     stacks: list[list[int]] = []
     for place, marginal in enumerate(marginals):
         if marginal.moment is not None:
@@ -151,15 +180,6 @@ def _overlapping(factors: Sequence[Factor]) -> list[list[Factor]]:
         groups = [group for group in groups if all(group is not other for other in touched)]
         groups.append([*(held for group in touched for held in group), factor])
     return groups
-
-
-def _counts(factor: Factor) -> bool:
-    """Whether every weight of a factor is 0 or 1."""
-    return bool(((factor.weights == 0) | (factor.weights == 1)).all())
-
-
-def _name(factor: Factor) -> tuple[tuple[str, ...], bytes]:
-    return factor.clique, factor.weights.tobytes()
 
 
 def _names(factors: Sequence[Factor]) -> set[str]:

@@ -36,6 +36,16 @@ class Factor:
         weights.flags.writeable = False
         object.__setattr__(self, "weights", weights)
 
+    @cached_property
+    def is_counting(self) -> bool:
+        """Whether every weight is 0 or 1."""
+        return bool(((self.weights == 0) | (self.weights == 1)).all())
+
+    @cached_property
+    def name(self) -> tuple[Clique, bytes]:
+        """A name for the factor: two of equal names have equal weights on the same clique."""
+        return self.clique, sha256(self.weights.tobytes()).digest()
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LinearQuery:
@@ -106,7 +116,7 @@ class LinearQuery:
     @cached_property
     def is_counting(self) -> bool:
         """Whether every weight is 0 or 1, so that the query counts rows."""
-        return all(((f.weights == 0) | (f.weights == 1)).all() for f in self.factors)
+        return all(factor.is_counting for factor in self.factors)
 
     @cached_property
     def largest(self) -> float:

@@ -152,11 +152,12 @@ class Evidence:
 
     def noise(self, price: Price) -> Additive:
         """What is added to the counts of a marginal that is measured at that price."""
-        return noise_for(price, self.run.curator.relation.moves(PARTITION))
+        moved = self.run.curator.relation.moves(PARTITION)
+        return noise_for(price, moved, rounded=self.run.rounded)
 
     def precision(self, rho: Fraction) -> float:
-        """1/σ² of a marginal that is measured for so much rho."""
-        return float(1 / self.noise(Price("rho", rho)).variance)
+        """1/σ² of a marginal that is measured for so much rho, σ² the parameter of the law of its noise."""
+        return float(1 / self.noise(Price("rho", rho)).parameter)
 
     def direct_bars(self, cliques: Iterable[Clique], asked: int) -> dict[Clique, float]:
         """Bars of the 1-way and 2-way marginals among `cliques` if the price were spent on direct questions, in

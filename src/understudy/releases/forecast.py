@@ -381,7 +381,8 @@ def _last_sweep(run: Run, rule: Rule) -> _Told:
     if swept is None or residuals is None or not residuals.cliques:
         return lambda _: None
     price = run.total * rule.guard * (1 - ROWS_SHARE)
-    look = residuals.strategies(residuals.precisions(), run.curator.relation, price)
+    relation, rounded = run.curator.relation, run.rounded
+    look = residuals.strategies(residuals.precisions(), relation, price, rounded=rounded)
     tables = ResidualTables(residuals, look, np.zeros(look.cells, np.int64), None if private else 0.0)
     share = _shares_of_beta(run, rule).sweep
     told_of = dict.fromkeys((*swept, *(pair for clique in swept for pair in combinations(clique, 2))))

@@ -22,7 +22,7 @@ from understudy.releases.table_places import TablePlaces
 ALIKE = 4
 """People that a kind of row must stand for, on average; with fewer, weights would be mostly rounding."""
 
-SWEEPS = 12
+SWEEPS = 6
 """How often all targets are met, one after the other."""
 
 RAKING_WORK = 1_600_000_000

@@ -75,6 +75,7 @@ class RangeSums:
             "rows": np.array([] if tables.rows is None else [tables.rows]),
             "share": np.array([str(self.share.numerator), str(self.share.denominator)]),
             "rows_of_a_person": np.array(tables.look.relation.max_rows),
+            "rounded": np.array(tables.look.rounded),
         }
         for name, one in residuals.bases.items():
             if isinstance(one, RangeBasis):
@@ -95,7 +96,10 @@ class RangeSums:
         parts = tuple(StrategyPart(c, p) for c, p in zip(residuals.cliques, precisions, strict=True))
         factors = {name: residuals.bases[name].factor for clique in residuals.cliques for name in clique}
         kind = Neighbours.REPLACE if public else Neighbours.ADD_REMOVE
-        look = JointStrategy(domain, factors, parts, Relation(kind, int(arrays["rows_of_a_person"])))
+        rounded = bool(
+            arrays.get("rounded", False)
+        )  # a folder of 0.1 has discrete noise, and does not say so
+        look = JointStrategy(domain, factors, parts, Relation(kind, int(arrays["rows_of_a_person"])), rounded)
         rows = float(arrays["rows"][0]) if public else None
         tables = ResidualTables(residuals, look, np.asarray(arrays["released"], np.int64), rows)
         return cls(tables, Fraction(*(int(part) for part in arrays["share"])))

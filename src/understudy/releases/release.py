@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from math import inf, isfinite
 from pathlib import Path
@@ -21,35 +20,23 @@ from understudy.answer.limits import MAX_CELLS, check_cells
 from understudy.answer.reader import Asked, QuestionReader
 from understudy.answer.sql_answer import SqlAnswer
 from understudy.domain.domain import Domain
-from understudy.errors import InsufficientBudgetError, ParameterError, RequestConflictError
 from understudy.memory import default_limit
 from understudy.pages import notebook
 from understudy.privacy.cost import ZCDP, Cost, PureDP
 from understudy.privacy.relation import Neighbours
-from understudy.project import Project
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.query.projection import Projection
 from understudy.query.refined import least_refined
-from understudy.query.workload import AllMarginals, Workload
-from understudy.rational import Number, probability
 from understudy.releases import folder as files
 from understudy.releases.agreement import agreeing_rows
-from understudy.releases.certificate import certificate_of
 from understudy.releases.cut_bins import cut_counts
-from understudy.releases.declared_zeros import check_possible, emptied
 from understudy.releases.demand import row_bytes
-from understudy.releases.methods import perform
-from understudy.releases.purchases import paid_before, purchases
-from understudy.releases.run import MarginalAnswer, Outcome, Progress, Run, Sums
+from understudy.releases.run import MarginalAnswer, Progress, Sums
 from understudy.releases.stored import as_arrays
 from understudy.releases.synthetic import MAX_ROWS, Codes, Within, as_rule, as_table, framed
-from understudy.releases.target import targeted
-from understudy.releases.workload_file import as_workload
 
 Cells = NDArray[np.float64]
-
-MAX_NAME = 100
 
 SOURCES = {"measured": "measured", "certified": "checked", "bounded": "checked"}
 """An answer's source, by the basis of the release's answer that it comes from."""
@@ -356,137 +343,3 @@ def _weighted(error: Cells, weights: Cells, axes: tuple[int, ...]) -> Cells:
     """Sums of weighted errors; a weight of 0 also silences an infinite error."""
     used = np.where(weights > 0, error, 0.0)
     return np.asarray((used * weights).sum(axis=axes))
-
-
-# ---- making one
-
-
-@dataclass(eq=False)
-class _Resumable(Run):
-    """A run that may have bought some of its steps before: those are paid, and ask for nothing more."""
-
-    def check_affordable(self, worst: Cost) -> None:
-        try:
-            super().check_affordable(worst)
-        except InsufficientBudgetError as refusal:
-            bought = paid_before(self.curator.ledger, self.name)
-            rest, left = (
-                type(worst)(max(worst.units - bought, 0)),
-                self.curator.ledger.available(self.analyst),
-            )
-            if rest.units <= left.units:
-                return
-            if not bought:
-                raise
-            raise InsufficientBudgetError(
-                requested=rest.amount,
-                remaining=left.amount,
-                currency=rest.currency,
-                limit=refusal.limit,
-                remedy=f"This is the rest of {self.name}, which bought a part; another release may cost less",
-            ) from None
-
-    def request(self, step: str) -> str:
-        """The first step of a run that goes on was bought: where it was not, the name is another release's."""
-        request = super().request(step)
-        if not self.steps:
-            before = purchases(self.curator.ledger, self.name)
-            if before.requests and request not in before.requests:
-                raise RequestConflictError(before.conflict(self.analyst))
-        return request
-
-
-def fresh_name() -> str:
-    """A name for a run that no other run has."""
-    return f"release-{secrets.token_hex(6)}"
-
-
-def release(
-    project: Project,
-    workload: Workload | AllMarginals | str | Path,
-    *,
-    epsilon: Number,
-    delta: Number | None = None,
-    method: str | Callable[..., Outcome] = "auto",
-    alpha: Number | None = None,
-    beta: Number = 0.05,
-    name: str | None = None,
-    analyst: str = "",
-    progress: Callable[[Progress], None] | None = None,
-    memory: int | None = None,
-    rows: int | None = None,
-    target: str | None = None,
-    **options: Any,
-) -> Release:
-    """Make a stand-in for the project's table that answers the workload, for at most (`epsilon`, `delta`).
-
-    project   a project with its budget
-    workload  the marginals that matter: a `Workload`, `us.marginals(3)`, a name such as `all-3-way`, or a file
-              that lists them
-    epsilon   with `delta`, the most that the release may cost. Without a delta it has that of the project's budget
-    method    how it is made: a name of `releases.methods`, or `auto`, which picks one by public numbers
-    alpha     the error, as a part of all rows, that methods with a target aim at
-    beta      the probability that some certified error does not hold
-    name      under the same name a release that was interrupted goes on: what was bought comes back from the
-              ledger for nothing. Without one it gets a new name
-    analyst   whose share of the budget pays
-    progress  is called before each step
-    memory    how many bytes the release may take; by default half of the machine's
-    rows      how many synthetic rows will be drawn from it, for the memory that they take; by default one for each
-              person
-    target    an attribute that models are going to predict from the rows: marginals with it weigh more
-              (`releases.target`). Without one all weigh as the workload says
-    options   go to the method
-
-    Returns a `Release`. Raises a `RequestConflictError` where the name belongs to a release with other terms.
-    Before anything is spent it raises an `InsufficientBudgetError` where the ledger cannot pay for all steps, a
-    `TooLargeError` where the release would take more memory (`releases.demand`), and an `UnreadableError` where
-    the custodian's reading found an attribute to be unreadable, for a release shows every attribute.
-    """
-    project.curator.check_all_readable()
-    budget = project.declaration.budget.alone(epsilon, delta)
-    run = _Resumable(
-        curator=project.curator,
-        workload=targeted(as_workload(project.domain, workload), target),
-        budget=budget,
-        target=target,
-        name=checked(fresh_name() if name is None else name),
-        beta=probability(beta),
-        analyst=analyst,
-        report=(lambda _: None) if progress is None else progress,
-        memory=_positive(memory),
-        synthetic=rows,
-    )
-    if budget.is_pure == project.ledger.budget.is_pure:  # else only the method knows what its steps come to
-        run.check_affordable(budget.cap)
-    check_possible(project.domain, run.constraints)
-    try:
-        made = perform(run, method, {"alpha": alpha, **options})
-    except RequestConflictError:
-        raise RequestConflictError(purchases(project.ledger, run.name).conflict(analyst)) from None
-    told, also = (emptied(found, project.domain, run.constraints) for found in (made.answers, made.also))
-    outcome = replace(made, answers=told, also=also)
-    return Release(
-        project.domain,
-        outcome.standin,
-        float(outcome.rows),
-        outcome.answers,
-        certificate_of(project, run, outcome),
-        outcome.sums,
-        outcome.also,
-    )
-
-
-def _positive(memory: int | None) -> int | None:
-    if memory is not None and memory <= 0:
-        raise ParameterError("limits of memory (bytes) and time (seconds) must be positive")
-    return memory
-
-
-def checked(name: str) -> str:
-    """The name of a run: one word, so that no run's steps look like another's, and short, so that the ledger keeps
-    the names of its steps.
-    """
-    if not name or len(name) > MAX_NAME or not name.isprintable() or name.split() != [name]:
-        raise ParameterError(f"the name of a release is one printable word of at most {MAX_NAME} characters")
-    return name

@@ -13,6 +13,9 @@ from understudy.standin.graphical.compile import compiled
 MOST_BLOCK = 16_384
 """Rows that are looked at together, at most."""
 
+LANES, FEW_CELLS = 4, 64
+"""In so many lanes rows are counted in tables of few cells."""
+
 TRIES = 2
 """Attributes of a row that are tried, those first whose cells have most rows too many."""
 
@@ -21,8 +24,12 @@ ONE, HALF = np.float32(1.0), np.float32(0.5)
 
 @compiled
 def count_rows(rows, members, width, starts, strides, found):
-    """Count the rows in the cells of all tables, a block of rows at a time."""
-    at = np.empty(MOST_BLOCK, np.uint32)
+    """Count the rows in the cells of all tables, a block of rows at a time.
+
+    Tables of few cells are counted in `LANES` that are added up: a processor waits where it adds to one place
+    again and again.
+    """
+    at, lanes = np.empty(MOST_BLOCK, np.uint32), np.empty((LANES, FEW_CELLS), np.int64)
     for begin in range(0, rows.shape[1], at.size):
         count = min(at.size, rows.shape[1] - begin)
         for t in range(width.size):
@@ -33,25 +40,35 @@ def count_rows(rows, members, width, starts, strides, found):
                 line, step = rows[members[t, k], begin : begin + count], np.uint32(strides[t, k])
                 for i in range(count):
                     at[i] += step * line[i]
-            for i in range(count):
-                table[at[i]] += 1
+            cells = (starts[t + 1] if t + 1 < width.size else found.size) - starts[t]
+            if cells > FEW_CELLS:
+                for i in range(count):
+                    table[at[i]] += 1
+            else:
+                lanes[:, :cells] = 0
+                for i in range(count):
+                    lanes[i % LANES, at[i]] += 1
+                for lane in range(LANES):
+                    for cell in range(cells):
+                        table[cell] += lanes[lane, cell]
 
 
 @compiled
 def _push(off, weight, steepness):
-    """The slope of a cell's loss. In single precision throughout, so that several cells are worked out at once."""
-    slope = off * steepness
-    slope = ONE if slope > ONE else slope
-    return weight * (-ONE if slope < -ONE else slope)
+    """The slope of a cell's loss. In single precision, without branches: many are worked out at once."""
+    return weight * min(max(off * steepness, -ONE), ONE)
 
 
 @compiled
 def move_rows(
-    rows, sizes, order, length, together, part, least, off, weights, steepness, first, owner,
+    rows, sizes, start, looks, length, together, part, least, off, weights, steepness, first, owner,
     members, width, starts, strides, held_at, held,
     empty_members, empty_width, empty_starts, empty_strides, empty_at, empty, allowed,
 ):  # fmt: skip
-    """Look once at the rows in `order`, in blocks of `length`; how many values were moved.
+    """Look at so many rows from `start` on, in blocks of `length`; how many values were moved.
+
+    After the last row comes the first. Rows stand in random order, so that those of a block, which are read one
+    after another, are like any others.
 
     Which values are in the way is told by how far the cells were off before the block. So many of its rows as
     `together` says then choose their moves at once, target by target, before any of them moves. A move of an
@@ -61,13 +78,14 @@ def move_rows(
     block, push = np.empty((attributes, length), np.uint32), np.empty((attributes, length), np.float32)
     at, slope, top = np.empty(length, np.uint32), np.empty(length, np.float32), np.empty(length, np.float32)
     chosen, own, best = np.empty(length, np.int64), np.empty(length, np.int64), np.empty(length, np.int64)
-    gain = np.empty((length, sizes.max()), np.float32)
+    gain, chosen_rows = np.empty((length, sizes.max()), np.float32), np.empty((attributes, length), np.uint32)
     moved = 0
-    for begin in range(0, order.size, length):
-        count = min(length, order.size - begin)
+    for done in range(0, looks, length):
+        begin, count = (start + done) % rows.shape[1], min(length, looks - done)
+        last = rows.shape[1] - begin
         for a in range(attributes):
             for i in range(count):
-                block[a, i] = rows[a, order[begin + i]]
+                block[a, i] = rows[a, begin + i if i < last else i - last]
                 push[a, i] = 0.0
         for c in range(weights.size):
             t = first[c]
@@ -102,19 +120,21 @@ def move_rows(
                             own[some] = i
                             some += 1
                     if some:
+                        _gather(block, own, some, chosen_rows)
                         _choose(
-                            a, least[a], block, own, some, sizes, off, weights, steepness, owner, gain, at, best,
+                            a, least[a], chosen_rows, some, sizes, off, weights, steepness, owner, gain, at, best,
                             members, width, starts, strides, held_at, held,
                             empty_members, empty_width, empty_starts, empty_strides, empty_at, empty, allowed,
                         )  # fmt: skip
                         some = _changed(own, best, some)
+                        _gather(block, own, some, chosen_rows)
                         _move(
-                            a, block, own, best, some, at, off, first, owner,
+                            a, chosen_rows, best, some, at, off, first, owner,
                             members, width, starts, strides, held_at, held,
                         )  # fmt: skip
                         for j in range(some):
                             block[a, own[j]] = best[j]
-                            rows[a, order[begin + own[j]]] = best[j]
+                            rows[a, begin + own[j] if own[j] < last else own[j] - last] = best[j]
                             top[own[j]] = -np.inf
                         moved += some
     return moved
@@ -122,35 +142,35 @@ def move_rows(
 
 @compiled
 def _place(t, without, block, count, members, width, strides, at):
-    """Where the first `count` rows of a block stand in table t, as if their attribute `without` had the code 0."""
+    """Where the first `count` rows of a block stand in table t, as if their attribute `without` had the code 0.
+
+    Returns how far a step of that attribute reaches.
+    """
+    reach = np.uint32(0)
     for i in range(count):
         at[i] = 0
     for k in range(width[t]):
+        line, step = block[members[t, k]], np.uint32(strides[t, k])
         if members[t, k] != without:
-            line, step = block[members[t, k]], np.uint32(strides[t, k])
             for i in range(count):
                 at[i] += step * line[i]
+        else:
+            reach = step
+    return reach
 
 
 @compiled
-def _place_some(t, without, block, own, some, members, width, strides, at):
-    """The same for `some` of its rows, those in `own`; returns how far a step of that attribute reaches."""
-    for j in range(some):
-        at[j] = 0
-    reach = 0
-    for k in range(width[t]):
-        if members[t, k] != without:
-            line, step = block[members[t, k]], np.uint32(strides[t, k])
-            for j in range(some):
-                at[j] += step * line[own[j]]
-        else:
-            reach = strides[t, k]
-    return np.uint32(reach)
+def _gather(block, own, some, rows):
+    """Some rows of a block, side by side."""
+    for a in range(block.shape[0]):
+        line, found = block[a], rows[a]
+        for j in range(some):
+            found[j] = line[own[j]]
 
 
 @compiled
 def _choose(
-    a, least, block, own, some, sizes, off, weights, steepness, owner, gain, at, best,
+    a, least, block, some, sizes, off, weights, steepness, owner, gain, at, best,
     members, width, starts, strides, held_at, held,
     empty_members, empty_width, empty_starts, empty_strides, empty_at, empty, allowed,
 ):  # fmt: skip
@@ -166,9 +186,9 @@ def _choose(
         t = held[h]
         weight, steep, cells = weights[owner[t]], steepness[owner[t]], strides[t, 0] * sizes[members[t, 0]]
         table = off[starts[t] : starts[t] + cells]
-        step = _place_some(t, a, block, own, some, members, width, strides, at)
+        step = _place(t, a, block, some, members, width, strides, at)
         for j in range(some):
-            stays[j] += _push(table[at[j] + step * block[a, own[j]]] - HALF, weight, steep)
+            stays[j] += _push(table[at[j] + step * block[a, j]] - HALF, weight, steep)
         if cells <= some * size:  # the slopes of all cells are fewer than those that the rows ask for
             slopes = np.empty(cells, np.float32)
             for before in range(0, cells, step * size):
@@ -189,7 +209,7 @@ def _choose(
                     gain[j, v] += _push(table[begin + v * step] + HALF, weight, steep)
     for h in range(empty_at[a], empty_at[a + 1]):
         t = empty[h]
-        step = _place_some(t, a, block, own, some, empty_members, empty_width, empty_strides, at)
+        step = _place(t, a, block, some, empty_members, empty_width, empty_strides, at)
         for j in range(some):
             for v in range(size):
                 if not allowed[empty_starts[t] + at[j] + step * v]:
@@ -197,7 +217,7 @@ def _choose(
     for j in range(some):
         best[j], lowest = -1, stays[j] - least
         for v in range(size):
-            if gain[j, v] < lowest and v != block[a, own[j]]:
+            if gain[j, v] < lowest and v != block[a, j]:
                 best[j], lowest = v, gain[j, v]
 
 
@@ -213,13 +233,13 @@ def _changed(own, best, some):
 
 
 @compiled
-def _move(a, block, own, best, some, at, off, first, owner, members, width, starts, strides, held_at, held):
+def _move(a, block, best, some, at, off, first, owner, members, width, starts, strides, held_at, held):
     """Count some rows under other codes of attribute a, in all copies of the targets that hold it."""
     for h in range(held_at[a], held_at[a + 1]):
         c = owner[held[h]]
         for t in range(first[c], first[c + 1]):
             table = off[starts[t] :]
-            step = _place_some(t, a, block, own, some, members, width, strides, at)
+            step = _place(t, a, block, some, members, width, strides, at)
             for j in range(some):
-                table[at[j] + step * block[a, own[j]]] -= ONE
+                table[at[j] + step * block[a, j]] -= ONE
                 table[at[j] + step * np.uint32(best[j])] += ONE

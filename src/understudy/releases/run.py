@@ -177,6 +177,15 @@ class Run:
         return self.budget.whole.amount
 
     @property
+    def rounded(self) -> bool:
+        """Whether a price in rho buys rounded normal noise here, and not discrete: under a ledger kept in GDP.
+
+        There rounded normal noise takes just its ρ, however large a part of the budget that is, while discrete
+        noise of few steps takes more or has no price (`privacy.gdp`).
+        """
+        return self.curator.ledger.budget.filter.reads_variance
+
+    @property
     def spent(self) -> Cost:
         """What the steps so far cost together, in the currency of the ledger."""
         summed, total = self._summed

@@ -1,7 +1,8 @@
 """Buying for a session: one purchase after the other, each written down, charged, made and made known.
 
 There are two locks. `lock` is held by whoever buys, while the table is looked at too. The lock of plans is held
-while the policy is asked or told something, which reads no data: so a price never waits for somebody's look. What
+while the policy is asked or told something, which reads no data: so a price never waits for somebody's look. It is
+let go while a number is found that takes long (`found_once`): so a price waits for no other's simulation. What
 was bought is made known by putting a new `Deduction` in the place of the old one: whoever answers from that waits
 for nobody.
 """
@@ -31,6 +32,7 @@ from understudy.sessions.calibrator import Calibrator
 from understudy.sessions.checkpoint import SessionCheckpoint
 from understudy.sessions.deduction import Deduction, SessionPromise
 from understudy.sessions.forecast import Forecast
+from understudy.sessions.found_once import planned
 from understudy.sessions.funds import Funds
 from understudy.sessions.histogram import HistogramPurchase, RowCountPurchase
 from understudy.sessions.knowledge import Knowledge
@@ -133,20 +135,33 @@ class Buyer:
         unknown = [m for m in marginals if self.memory.find(m) is None and known.intervals(m) is None]
         if not unknown:
             return QuestionPlan({}, step, before=list(before))
-        with self._planning:
-            if len(unknown) == 1 and not before:
-                purchases = self._planned(unknown[0], analyst, asked)
-                return QuestionPlan({identity(unknown[0]): purchases}, step)
+        if len(unknown) == 1 and not before:
+            purchases = self._planned(unknown[0], analyst, asked)
+            return QuestionPlan({identity(unknown[0]): purchases}, step)
+
+        def of_all() -> QuestionPlan:
             forecast = self._forecast(analyst).after(without_repeats(before))
-            return replace(forecast.of_all(unknown, asked=asked, step=step), before=list(before))
+            return forecast.of_all(unknown, asked=asked, step=step)
+
+        return replace(self._in_plans(of_all), before=list(before))
+
+    def _in_plans(self, plan: Callable[[], Found]) -> Found:
+        """Ask the policy, told of free answers before, under the lock of plans, which `planned` may let go."""
+        return planned(self._planning, plan, before=self._tell_served)
 
     def forecast(self, find: Callable[[Forecast], Found], analyst: str) -> Found:
-        """What `find` makes of what questions buy if this analyst asks them now; nobody else plans meanwhile."""
-        with self._planning:
-            return find(self._forecast(analyst))
+        """What `find` makes of what questions buy if this analyst asks them now; nobody else plans meanwhile.
+
+        It may be called again, and changes nothing.
+        """
+        return self._in_plans(lambda: find(self._forecast(analyst)))
 
     def _planned(self, marginal: Marginal, analyst: str, asked: int) -> list[Purchase]:
         """What one question buys; whoever was told its price and asks it next does not have it found twice."""
+        return self._in_plans(lambda: self._planned_now(marginal, analyst, asked))
+
+    def _planned_now(self, marginal: Marginal, analyst: str, asked: int) -> list[Purchase]:
+        """What one question buys, for whoever holds the lock of plans."""
         forecast = self._forecast(analyst)
         plan = self._plan
         if (
@@ -163,7 +178,6 @@ class Buyer:
 
     def _forecast(self, analyst: str) -> Forecast:
         """What questions buy if this analyst asks them now: what the policy wants and their limits allow."""
-        self._tell_served()
         return Forecast(self.policy, self.funds(analyst), self.known.knowledge)
 
     def _tell_served(self) -> None:
@@ -216,13 +230,11 @@ class Buyer:
     def _buy(self, marginal: Marginal, asking: Asking, asked: int, plan: QuestionPlan | None) -> Answer:
         """Make the purchases that are planned for a question, until what was released answers it."""
         if plan is None or not self.holds(plan) or plan.of(marginal) is None:
-            with self._planning:
-                purchases = self._planned(marginal, asking.analyst, asked)
+            purchases = self._planned(marginal, asking.analyst, asked)
             plan = QuestionPlan({identity(marginal): purchases}, self.journal.length)
         answer = None
         while answer is None:
-            with self._planning:
-                purchase, is_last = self._forecast(asking.analyst).next(marginal, plan, asked=asked)
+            purchase, is_last = self._next(marginal, asking.analyst, asked, plan)
             result = self.make(purchase, asking)
             plan.made(purchase, self.journal.length)
             if result.answer is not None and (found := self.memory.find(marginal)):
@@ -232,6 +244,12 @@ class Buyer:
             self._changes += 1
             self.policy.answered(marginal)
         return answer
+
+    def _next(
+        self, marginal: Marginal, analyst: str, asked: int, plan: QuestionPlan
+    ) -> tuple[Purchase, bool]:
+        """The next purchase of a planned question (`Forecast.next`)."""
+        return self._in_plans(lambda: self._forecast(analyst).next(marginal, plan, asked=asked))
 
     def open_classes(self, analyst: str) -> None:
         """Buy the classes that the terms order, those that another process bought left out."""
@@ -250,14 +268,16 @@ class Buyer:
 
     def planned_order(self, named: Announced) -> list[Purchase]:
         """All that an order of a class buys; nothing where it was bought before."""
-        with self._planning:
-            policy, found = self.policy, list[Purchase]()
-            while (purchase := self._of_order(policy, named)) is not None:
-                found.append(purchase)
-                if not isinstance(purchase, RowCountPurchase | HistogramPurchase):
-                    break
-                policy = policy.after([purchase])
-            return found
+        return self._in_plans(lambda: self._ordered(named))
+
+    def _ordered(self, named: Announced) -> list[Purchase]:
+        policy, found = self.policy, list[Purchase]()
+        while (purchase := self._of_order(policy, named)) is not None:
+            found.append(purchase)
+            if not isinstance(purchase, RowCountPurchase | HistogramPurchase):
+                break
+            policy = policy.after([purchase])
+        return found
 
     def _of_order(self, policy: PurchasePolicy, named: Announced) -> Purchase | None:
         return policy.opening(self.known.knowledge) or policy.ordered(self.known.knowledge, named)
@@ -265,8 +285,7 @@ class Buyer:
     def _make_all(self, following: Callable[[PurchasePolicy], Purchase | None], asking: Asking) -> None:
         """Make one purchase after the other, as they follow, until there is none."""
         while True:
-            with self._planning:
-                purchase = following(self.policy)
+            purchase = self._in_plans(lambda: following(self.policy))
             if purchase is None:
                 return
             try:
@@ -332,6 +351,7 @@ class Buyer:
         journal, and the next process that catches up with the journal carries it out.
         """
         self.journal.length += 1
+        self._checkpoint.note(purchase.kind)
         with self._planning:
             self._changes += 1
             self.policy.note(purchase)

@@ -14,8 +14,9 @@ Tampering   The checkpoint is the hidden state of a journal of the ledger. The e
 Loss        It is written after a purchase was made and kept, in a transaction of its own. A process that dies
             before or while it is written leaves the checkpoint before it, or none.
 Privacy     All of it was released, or follows from public values and from what was released. It costs nothing.
-Cost        It is written whenever the purchases since the last one are `EACH` or a `PART` of all: a session of n
-            purchases writes O(PART·n) of them, about as long as it takes to buy a few counts.
+Cost        It is written whenever the purchases since the last one take as long to read as `EACH` counts, or a
+            `PART` of all: a session of n purchases writes O(PART·n) of them, about as long as it takes to buy a
+            few counts. A class of all marginals takes that long by itself, and little is bought after it.
 """
 
 from __future__ import annotations
@@ -35,14 +36,18 @@ import understudy
 from understudy.errors import LedgerError, ParameterError, RefusedError, RequestConflictError
 from understudy.ledger.interface import SEPARATOR, Ledger
 from understudy.ledger.journal import Journal
+from understudy.sessions.marginals_class import MarginalsPurchase
 from understudy.sessions.purchase_journal import PurchaseJournal
 from understudy.sessions.state_codec import StateWriter, Unreadable, Unwritable, read, written
 
 EACH = 32
-"""Purchases since the last checkpoint from which on there may be another."""
+"""There may be another checkpoint when what was bought since the last takes as long to read as so many counts."""
 
 PART = 32
-"""There is another one when the purchases since the last are this part of all."""
+"""There is another one when that is this part of all purchases, too."""
+
+LONG = {MarginalsPurchase.kind}
+"""Kinds of purchases that each take as long to read as `EACH` counts."""
 
 MOST_BYTES = 1 << 28
 """A larger state is neither written nor read."""
@@ -83,7 +88,7 @@ class SessionCheckpoint:
         self._known = known
         self._writer = StateWriter(known)
         self._kept = self._journal()
-        self._at = 0
+        self._at = self._long = 0
 
     def _journal(self) -> Journal | None:
         """The journal of the checkpoints; None where its name belongs to something else, so that none is kept."""
@@ -124,13 +129,17 @@ class SessionCheckpoint:
             zlib.error,
         ):
             return None  # of other code, or changed: it is a cache, and the purchases are there
-        self._at = number
+        self._at, self._long = number, 0
         return number, state
+
+    def note(self, kind: str) -> None:
+        """Know of a purchase of this kind, made or read, that the last checkpoint does not stand for."""
+        self._long += kind in LONG
 
     @property
     def is_due(self) -> bool:
         """Whether enough was bought since the last checkpoint for another one; never in a ledger in memory."""
-        later = self._purchases.length - self._at
+        later = self._purchases.length - self._at + EACH * self._long
         is_long = later >= max(EACH, self._purchases.length // PART)
         return is_long and self._kept is not None and self._ledger.is_begun
 
@@ -141,6 +150,7 @@ class SessionCheckpoint:
         beside it, or the state holds what cannot be written.
         """
         number = self._at = self._purchases.length
+        self._long = 0
         if self._kept is None:
             return
         try:

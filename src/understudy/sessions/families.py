@@ -37,8 +37,9 @@ from understudy.mechanism.matrix.bases import HistogramDesign
 from understudy.mechanism.matrix.one_marginal import MAX_WEIGHT
 from understudy.mechanism.matrix.ranges import MINIMAX_CELLS, minimax_prefixes
 from understudy.query.box import Cells
+from understudy.sessions.found_once import found_once
 from understudy.sessions.simulation import (
-    continuous,
+    continuous_blocks,
     draws_for,
     extended_quantile,
     safe_quantile,
@@ -131,16 +132,18 @@ class CellFamily:
         return found
 
     def _weights(self) -> Values:
-        fits = 2 < self.size <= MINIMAX_CELLS
+        """The combinations of cells that measure the family best, one a row, before rounding."""
         if self.kind == "cells":
             return np.eye(self.size)
-        if self.kind == "ranges" and fits:
-            return HistogramDesign(self.size, ordered=True, centred=False).matrix.astype(np.float64)
-        if self.kind in {"prefixes", "suffixes"} and fits:
-            prefixes = minimax_prefixes(self.size).astype(np.float64)
-            return prefixes if self.kind == "prefixes" else prefixes[:, ::-1]
+        if (minimax := self.minimax()) is not None:
+            return minimax if self.kind != "suffixes" else minimax[:, ::-1]
         even = np.full((self.size, self.size), 1 / self.size)
         return np.eye(self.size) + (_tilt(self.size) - 1) * even
+
+    def minimax(self) -> Values | None:
+        """The weights of the family on a line, which take long to find; None where it has none."""
+        on_a_line = self.kind not in {"cells", "subsets"} and 2 < self.size <= MINIMAX_CELLS
+        return _minimax_weights(self.size, prefixes=self.kind != "ranges") if on_a_line else None
 
     @cached_property
     def sets(self) -> Values:
@@ -170,20 +173,30 @@ class CellFamily:
             return np.tri(self.size)
         return self.sets if self.members <= MOST_MEMBERS else self._line
 
+    @property
+    def sums(self) -> Values:
+        """What `extreme` looks at: on a line running sums, from that of no cell to that of all; else the cells."""
+        if self.kind in {"cells", "subsets"}:
+            return np.eye(self.size)
+        running = np.tri(self.size + 1, self.size, -1)
+        return running[:, ::-1] if self.kind == "suffixes" else running
+
     def extreme(self, noise: Values) -> Values:
-        """The largest |sum| over the members, for noise on the cells along the last axis."""
+        """The largest |sum| over the members, for noise on the family's `sums` along the first axis."""
         if self.kind == "cells":
-            return np.abs(noise).max(axis=-1)
+            return np.abs(noise).max(axis=0)
         if self.kind == "subsets":
-            return np.maximum(np.maximum(noise, 0).sum(axis=-1), np.maximum(-noise, 0).sum(axis=-1))
-        cells = np.moveaxis(noise if self.kind != "suffixes" else noise[..., ::-1], -1, 0)
-        prefix = np.zeros(cells.shape[1:])
-        high, low = np.zeros_like(prefix), np.zeros_like(prefix)
-        for cell in cells:  # a cell of all draws at a time: four times as fast as sums along one draw
-            prefix += cell
-            np.maximum(high, prefix, out=high)
-            np.minimum(low, prefix, out=low)
+            return np.maximum(np.maximum(noise, 0).sum(axis=0), np.maximum(-noise, 0).sum(axis=0))
+        high, low = noise.max(axis=0), noise.min(axis=0)
         return high - low if self.kind == "ranges" else np.maximum(high, -low)
+
+
+@found_once(2 * MINIMAX_CELLS)
+def _minimax_weights(size: int, *, prefixes: bool) -> Values:
+    """The combinations that measure all ranges of a line best, or all prefixes. All that there are are kept."""
+    if prefixes:
+        return minimax_prefixes(size).astype(np.float64)
+    return HistogramDesign(size, ordered=True, centred=False).matrix.astype(np.float64)
 
 
 @lru_cache(maxsize=64)
@@ -210,9 +223,17 @@ class Product:
     families: tuple[CellFamily, ...]
     resolution: int | None = None
 
-    @cached_property
+    @property
     def matrices(self) -> tuple[NDArray[np.int64], ...]:
         """The combinations that are measured, along each axis."""
+        if "_matrices" not in vars(self):
+            for family in self.families:
+                if not family.laplace:
+                    family.minimax()  # here, since a cached property has a lock, and a plan may wait for its own
+        return self._matrices
+
+    @cached_property
+    def _matrices(self) -> tuple[NDArray[np.int64], ...]:
         each = self.finest if self.resolution is None else self.resolution
         return tuple(family.matrix(each) for family in self.families)
 
@@ -221,11 +242,15 @@ class Product:
         """The largest resolution at which the sums of all rows stay within 64 bits."""
         return min(1024, int(MAX_WEIGHT ** (1 / len(self.families))))
 
-    @cached_property
+    @property
     def inverses(self) -> tuple[Values, ...]:
         """The cells from the combinations, along each axis."""
+        return self._inverses if self.matrices else ()
+
+    @cached_property
+    def _inverses(self) -> tuple[Values, ...]:
         return tuple(
-            np.asarray(np.linalg.pinv(matrix.astype(np.float64)), np.float64) for matrix in self.matrices
+            np.asarray(np.linalg.pinv(matrix.astype(np.float64)), np.float64) for matrix in self._matrices
         )
 
     @property
@@ -257,17 +282,80 @@ class Product:
         parts = zip(self.families, self.inverses, strict=True)
         return prod(_largest_norm(family, inverse, order) for family, inverse in parts)
 
-    def suprema(self, noise: Values) -> Values:
-        """The largest |noise| over all members, for draws (along the first axis) of noise on the combinations."""
-        last = max(range(len(self.families)), key=lambda i: self.families[i].members)
-        parts = enumerate(zip(self.families, self.inverses, strict=True))
-        steps = [(axis, own if axis == last else family.sets @ own) for axis, (family, own) in parts]
-        for axis, through in sorted(
-            steps, key=lambda step: len(step[1]) / step[1].shape[1]
-        ):  # what grows, last
-            noise = np.moveaxis(np.moveaxis(noise, axis + 1, -1) @ through.T, -1, axis + 1)
-        extremes = self.families[last].extreme(np.moveaxis(noise, last + 1, -1))
-        return extremes.reshape(len(extremes), -1).max(axis=1)
+    @property
+    def _largest(self) -> tuple[int, int | None]:
+        """The axis of most members, and the next one where its members are ranges: differences of running sums."""
+        first, *others = sorted(
+            range(len(self.families)), key=lambda axis: (-self.families[axis].members, -axis)
+        )
+        return first, others[0] if others and self.families[others[0]].kind == "ranges" else None
+
+    @cached_property
+    def _seen(self) -> tuple[Values, ...]:
+        """What `suprema` looks at along each axis: running sums or cells of the largest families, else members."""
+        return tuple(
+            family.sums if axis in self._largest else family.sets for axis, family in enumerate(self.families)
+        )
+
+    @property
+    def at_once(self) -> int:
+        """How many numbers `suprema` holds for one draw of the noise."""
+        return prod(len(seen) for seen in self._seen)
+
+    def suprema(self, noise: Values, rooms: Rooms | None = None) -> Values:
+        """The largest |noise| over all members, for draws (along the first axis) of noise on the combinations.
+
+        Draws lie along the last axis inside, so that maxima are taken over long vectors. Ranges of the second
+        largest family are not listed: all that begin at one cell are taken at a time. `rooms` are those of the
+        blocks of draws before.
+        """
+        rooms = rooms or Rooms()
+        through = [seen @ inverse for seen, inverse in zip(self._seen, self.inverses, strict=True)]
+        table = np.moveaxis(noise, 0, -1)
+        grows = [len(matrix) / matrix.shape[1] for matrix in through]
+        for axis in sorted(range(len(grows)), key=lambda axis: (grows[axis], -axis)):  # what grows, last
+            table = _taken_through(through[axis], table, axis, rooms)
+        first, second = self._largest
+        extreme = self.families[first].extreme
+        if second is None:
+            return _over_all(extreme(np.moveaxis(table, first, 0)))
+        table = np.moveaxis(table, (second, first), (0, 1))
+        found = np.zeros(len(noise))
+        for start in range(len(table) - 1):
+            later = table[start + 1 :]
+            ranges = np.subtract(later, table[start], out=rooms.of("ranges", later.shape))
+            np.maximum(found, _over_all(extreme(np.moveaxis(ranges, 1, 0))), out=found)
+        return found
+
+
+class Rooms:
+    """Arrays that are used again for block after block: fresh memory takes as long as what is computed in it."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, Values] = {}
+
+    def of(self, name: str, shape: tuple[int, ...]) -> Values:
+        """An array of this shape that holds anything; it is the same memory for the same name."""
+        kept = self._kept.get(name)
+        if kept is None or kept.size < prod(shape):
+            kept = self._kept[name] = np.empty(prod(shape))
+        return kept[: prod(shape)].reshape(shape)
+
+
+def _taken_through(matrix: Values, table: Values, axis: int, rooms: Rooms) -> Values:
+    """The products of a matrix with the vectors of a table along an axis, which is not the last one."""
+    before, after = table.shape[:axis], table.shape[axis + 1 :]
+    room = rooms.of(f"axis {axis}", (*before, len(matrix), *after))
+    if axis == table.ndim - 2:
+        return np.matmul(matrix, table, out=room)  # also where draws vary slowest in memory, without a copy
+    flat = table.reshape(prod(before), table.shape[axis], prod(after))
+    np.matmul(matrix, flat, out=room.reshape(prod(before), len(matrix), prod(after)))
+    return room
+
+
+def _over_all(extremes: Values) -> Values:
+    """The largest for each draw, which are along the last axis."""
+    return extremes.reshape(-1, extremes.shape[-1]).max(axis=0)
 
 
 def _largest_norm(family: CellFamily, inverse: Values, order: int) -> float:
@@ -310,19 +398,21 @@ def _union_bound(product: Product, beta: float) -> float:
         deviations = np.multiply.outer(deviations, along).ravel()
     step = float(deviations.max()) / DEVIATIONS
     classes = np.bincount(np.ceil(deviations / step).astype(np.int64))  # rounded up: the bound only grows
-    sizes = np.arange(1, len(classes)) * step * (1 + 1e-9)
+    there = np.flatnonzero(classes)
+    number, sizes = classes[there], there * step * (1 + 1e-9)
     most = -1.01 * float(ndtri(beta / product.members / 2)) * float(sizes[-1])
-    return where_it_falls(lambda q: 2 * float((classes[1:] * ndtr(-q / sizes)).sum()) - beta, 0.0, most)
+    return where_it_falls(lambda q: 2 * float((number * ndtr(-q / sizes)).sum()) - beta, 0.0, most)
 
 
-@lru_cache(maxsize=64)
+@found_once(64)
 def _sample(product: Product) -> Values:
     """Simulated suprema over all members."""
     laplace = product.families[0].laplace
     draws = min(max(USUAL_WORK // product.work, DRAWS), MOST_DRAWS)
-    block = max(1, BLOCK // product.work)
-    noise = continuous((draws, *(len(matrix) for matrix in product.matrices)), laplace=laplace)
-    return np.concatenate([product.suprema(noise[at : at + block]) for at in range(0, draws, block)])
+    block = max(1, BLOCK // product.at_once)
+    cells, rooms = tuple(len(matrix) for matrix in product.matrices), Rooms()
+    noise = continuous_blocks(draws, cells, block, laplace=laplace)
+    return np.concatenate([product.suprema(each, rooms) for each in noise])
 
 
 def slack(product: Product) -> float:

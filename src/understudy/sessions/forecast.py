@@ -14,6 +14,7 @@ from understudy.sessions.knowledge import Knowledge
 from understudy.sessions.looks import LookPurchase
 from understudy.sessions.own_counts import OwnCounts
 from understudy.sessions.policy import PurchasePolicy
+from understudy.sessions.product_class import ProductPurchase
 from understudy.sessions.purchase import Purchase
 from understudy.sessions.question_plan import QuestionPlan, are_no_dearer, is_own, scope
 
@@ -50,9 +51,9 @@ class Forecast:
     def of(self, marginal: Marginal, *, asked: int) -> list[Purchase]:
         """All that a question may buy, the purchase that answers it last.
 
-        Before it come the number of rows, where that is private and not known yet, and histograms; each only
-        where it leaves enough of the budget for the answer. Of two looks the second is there as well, since it may
-        be needed; where both cannot be paid, the counts are bought in one look.
+        Before it come the number of rows, where that is private and not known yet, histograms, and the count of a
+        group (`small_groups`); each only where it leaves enough of the budget for the answer. Of two looks the
+        second is there as well, since it may be needed; where both cannot be paid, the counts are bought in one.
         """
         answering = self._answering(marginal, asked=asked)
         opening = (
@@ -62,7 +63,16 @@ class Forecast:
         histograms = self.policy.preparations(marginal, asked=asked)
         if histograms and self.funds.is_payable([*before, *histograms, *answering]):
             before += histograms
+        group = self._group(answering[-1], asked=asked)
+        if group is not None and self.funds.is_payable([*before, group, *answering]):
+            before.append(group)
         return [*before, *answering]
+
+    def _group(self, wanted: Purchase, *, asked: int) -> Purchase | None:
+        """The count of the rows of a class that would be bought ahead, where that may be enough."""
+        if not isinstance(wanted, ProductPurchase) or wanted.asked_for:
+            return None
+        return self.policy.group_count(self.knowledge, wanted, asked=asked)
 
     def _answering(self, marginal: Marginal, *, asked: int) -> list[Purchase]:
         last = self.last(marginal, asked=asked)

@@ -33,6 +33,7 @@ from understudy.privacy.relation import Relation, Sensitivity
 from understudy.query.box import Box, Cells, Grid, as_text, from_text
 from understudy.query.residuals import assembled, centred, parts_of
 from understudy.sessions.calibrator import Calibrator, digits
+from understudy.sessions.found_once import found_once
 from understudy.sessions.knowledge import Interval, IntervalTable, Knowledge, ReleasedTable
 from understudy.sessions.one_way import OneWay
 from understudy.sessions.purchase import PurchaseRequest, PurchaseResult
@@ -247,13 +248,13 @@ def _parts_of_sizes(sizes: tuple[int, ...], order: int) -> ResidualsOfOrder:
     return ResidualsOfOrder(sizes, order)
 
 
-@lru_cache(maxsize=64)
+@found_once(64)
 def _weights(parts: ResidualsOfOrder, needed: bytes, largest: float) -> tuple[int, ...]:
     """`ResidualsOfOrder.weights`, found once: the class is priced again and again before it is bought."""
     return tuple(parts.weights(np.frombuffer(needed, bool), largest=largest))
 
 
-@lru_cache(maxsize=64)
+@found_once(64)
 def _moved(relation: Relation, parts: ResidualsOfOrder, weights: tuple[int, ...]) -> Sensitivity:
     return relation.moves(ResidualColumns(parts, weights))
 
@@ -262,7 +263,7 @@ def _cells(parts: ResidualsOfOrder, part: Places) -> int:
     return prod(parts.sizes[i] for i in part)
 
 
-@lru_cache(maxsize=4)
+@found_once(4)
 def _all_unknown(
     grid: Grid,
     total: Interval,

@@ -1,7 +1,8 @@
 """When to buy the class of all marginals up to an order: the rule of `ski_rental`, for questions about all rows.
 
 GROUP BYs of all rows, and counts of single cells of them, are rent for one class for each order. Its price takes
-long to find, and is found only when what is at stake has grown. Decisions read prices and questions, which are
+long to find, and is found only when what is at stake has grown. It is not bought where most of its questions were
+asked before. Decisions read prices and questions, which are
 public; they cost nothing.
 """
 
@@ -44,6 +45,7 @@ class MarginalsSkiRental:
         self._seen = 0
         self._order = 0
         self._worth = 0.0
+        self._unasked = 0.0
         self._tried = 0.0
 
     def pay(self, marginal: Marginal, price: Number, *, again: bool = False) -> None:
@@ -65,8 +67,9 @@ class MarginalsSkiRental:
             return 0
         amount = float(price)
         rent, seen = self.rent + amount, self._seen + 1
-        others = self._questions(marginal.domain, order) - seen
-        coming = max(min(ahead * seen / max(asked, 1), others), 0) * rent / seen
+        others = max(self._questions(marginal.domain, order) - seen, 0)
+        self._unasked = (others + 1) * rent / seen
+        coming = min(ahead * seen / max(asked, 1), others) * rent / seen
         evidence = EVIDENCE_CELLS if self.of_cells else EVIDENCE_GROUP_BYS
         self._worth = max(rent, min(coming / FORECAST_GROUP_BYS, rent / evidence))
         if self._worth < 1.1 * self._tried or self._worth < LEAST * amount:
@@ -84,8 +87,11 @@ class MarginalsSkiRental:
         return sum(sums[1:])
 
     def is_worth(self, price: Price) -> bool:
-        """Whether the class is due at this price; if not, `due` names none until more is at stake."""
-        if self._worth <= float(price.amount):
+        """Whether the class is due at this price; if not, `due` names none until more is at stake.
+
+        It is not where the question in hand, and all that were not asked so far, would cost no more by themselves.
+        """
+        if min(self._worth, self._unasked) <= float(price.amount):
             self._tried = self._worth
             return False
         return True

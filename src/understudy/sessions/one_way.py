@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +22,7 @@ from understudy.mechanism.matrix.ranges import MINIMAX_CELLS
 from understudy.noise.law import discrete_laplace_quantile
 from understudy.query.box import Cells
 from understudy.rational import exact
+from understudy.sessions.found_once import found_once
 from understudy.sessions.simulation import (
     LatticeNoise,
     continuous,
@@ -85,15 +85,24 @@ def suprema(noise: Values, *, ordered: bool) -> Values:
     sums.
     """
     draws, size = noise.shape
-    if ordered:
-        found = np.zeros((size + 1, draws))
-        for at in range(0, draws, BLOCK):
-            _largest_ranges(noise[at : at + BLOCK], found[:, at : at + BLOCK])
-        return np.ascontiguousarray(found.T)
-    rising = np.sort(noise, axis=1)
-    top = np.cumsum(rising[:, ::-1], axis=1)
-    bottom = -np.cumsum(rising, axis=1)
-    return np.concatenate([np.zeros((draws, 1)), np.maximum(top, bottom)], axis=1)
+    largest = _largest_ranges if ordered else _largest_sets
+    found = np.zeros((size + 1, draws))
+    for at in range(0, draws, BLOCK):
+        largest(noise[at : at + BLOCK], found[:, at : at + BLOCK])
+    return np.ascontiguousarray(found.T)
+
+
+def _largest_sets(noise: Values, found: Values) -> None:
+    """Write the largest |N(S)| over the sets of k cells into `found[k]`, for each row of noise.
+
+    The k largest cells of all draws are added up together, as in `_largest_ranges`.
+    """
+    rising = np.ascontiguousarray(np.sort(noise, axis=1).T)
+    top, bottom = np.zeros(len(noise)), np.zeros(len(noise))
+    for k in range(1, len(rising) + 1):
+        top += rising[-k]
+        bottom -= rising[k - 1]
+        np.maximum(top, bottom, out=found[k])
 
 
 def _largest_ranges(noise: Values, found: Values) -> None:
@@ -111,7 +120,7 @@ def _largest_ranges(noise: Values, found: Values) -> None:
         np.abs(sums, out=sums).max(axis=0, out=found[k])
 
 
-@lru_cache(maxsize=512)
+@found_once(512)
 def shape(design: HistogramDesign, beta: float) -> tuple[Values, Values, float]:
     """m_k, s_k and κ for continuous noise of deviation 1 (scale 1 for Laplace).
 
@@ -153,7 +162,7 @@ def _union_kappa(design: HistogramDesign, beta: float, mean: Values, deviation: 
     return most if excess(most) > 0 else where_it_falls(excess, 0.0, most)
 
 
-@lru_cache(maxsize=512)
+@found_once(512)
 def half_widths(design: HistogramDesign, spread: Fraction, beta: float) -> Values:
     """The band for each size of set, at noise of variance (for Laplace: scale) `spread` on the combinations."""
     unit = float(spread) if design.laplace else float(spread) ** 0.5

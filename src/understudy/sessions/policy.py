@@ -20,14 +20,14 @@ from understudy.query.marginal import Marginal
 from understudy.rational import Number
 from understudy.sessions.allowance import Allowance
 from understudy.sessions.beta_account import CELLS, HISTOGRAMS, TOTAL, BetaAccount
-from understudy.sessions.beta_spending import BEFORE, part_of_class
+from understudy.sessions.beta_spending import BEFORE, part_of_class, part_of_left
 from understudy.sessions.calibrator import Calibrator, coarse, rounded
 from understudy.sessions.completing import CompletingPurchase
 from understudy.sessions.direct import BOUNDED, DirectPurchase
 from understudy.sessions.families import Kind
 from understudy.sessions.histogram import HistogramPurchase, RowCountPurchase
 from understudy.sessions.histogram_rent import HistogramRents, due_at
-from understudy.sessions.knowledge import Knowledge, boxes_of
+from understudy.sessions.knowledge import Knowledge, Place, boxes_of
 from understudy.sessions.looks import LookPurchase
 from understudy.sessions.marginals_class import MarginalsPurchase
 from understudy.sessions.marginals_rental import MarginalsSkiRental, cell_of
@@ -37,6 +37,7 @@ from understudy.sessions.permission import Permission
 from understudy.sessions.product_class import ProductPurchase, is_feasible
 from understudy.sessions.purchase import Purchase
 from understudy.sessions.ski_rental import MOST_OF_BETA, SkiRental
+from understudy.sessions.small_groups import MOST_OF_CLASS, GroupCountPurchase
 from understudy.sessions.terms import AllMarginals, Announced, Conjunctions, Terms
 
 ANNOUNCED = 0.9
@@ -60,6 +61,7 @@ _KINDS = {
     for kind in (
         RowCountPurchase,
         HistogramPurchase,
+        GroupCountPurchase,
         ProductPurchase,
         MarginalsPurchase,
         DirectPurchase,
@@ -90,6 +92,7 @@ class PurchasePolicy:
         self._histograms_cost = 0.0
         self._offered: dict[tuple[str, bool], HistogramPurchase] = {}
         self._rows_bought = False
+        self._groups: set[Place] = set()
         self._orders: set[int] = set()
         self._marginals_rental = MarginalsSkiRental()
         self._cells_rental = MarginalsSkiRental(of_cells=True)
@@ -155,6 +158,12 @@ class PurchasePolicy:
             not self._is_announced(Conjunctions(purchase.by)) or purchase.where.factors
         ):
             self._bought_ahead(purchase)
+
+    @made.register
+    def _(self, purchase: GroupCountPurchase, charged: Cost) -> None:
+        self._paid += float(purchase.price.amount)
+        self._groups.add(purchase.box.key)
+        self._bought_ahead(purchase)
 
     @made.register
     def _(self, purchase: MarginalsPurchase, charged: Cost) -> None:
@@ -387,6 +396,21 @@ class PurchasePolicy:
             box, direct.price, paid=self._paid_before(), left=self.beta.left, asked=asked, ahead=ahead
         )
         return product if product is not None and self._permission.permits([product], asked=asked) else direct
+
+    def group_count(
+        self, knowledge: Knowledge, wanted: ProductPurchase, *, asked: int
+    ) -> GroupCountPurchase | None:
+        """The count of the rows that a class is of, which may make the class needless (`small_groups`).
+
+        None where that is not expected, or was tried before, and where the allowance does not permit both.
+        """
+        share = rounded(self.beta.left * part_of_left(self.beta.counts_bought, self._terms.ahead(asked) + 1))
+        group = GroupCountPurchase.of(self._calibrator, knowledge, wanted.where, share)
+        if group is None or group.box.key in self._groups:
+            return None
+        if group.price.amount > MOST_OF_CLASS * wanted.price.amount:
+            return None
+        return group if self._permission.permits([group, wanted], asked=asked) else None
 
     def _marginals(
         self,

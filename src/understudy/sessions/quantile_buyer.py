@@ -89,9 +89,9 @@ class QuantileBuyer:
         if not walks:
             return None
         others = self._others(marginals, running)
-        before, ranges = list[Purchase](), dict[int, Purchase]()
 
-        def find(forecast: Forecast) -> None:
+        def find(forecast: Forecast) -> tuple[list[Purchase], dict[int, Purchase]]:
+            before, ranges = list[Purchase](), dict[int, Purchase]()
             for place, walk in walks.items():
                 offer = self._ranges(forecast, searches[place], walk, asked)
                 if offer is not None:
@@ -101,9 +101,10 @@ class QuantileBuyer:
                 else:
                     found = self._counts(forecast, searches[place], walk, asked)
                 forecast = forecast.after(found)
-                before.extend(found)
+                before += found
+            return before, ranges
 
-        self._buyer.forecast(find, analyst)
+        before, ranges = self._buyer.forecast(find, analyst)
         whole = self._buyer.plan(others, analyst, asked=asked + len(before), before=before)
         if not self._buyer.funds(analyst).is_payable(whole.purchases):
             return None
@@ -264,16 +265,28 @@ class QuantileBuyer:
         Their cells are told as far as they are known; what is known of their running sums tells the quantiles.
         """
         found = dict[int, Answer]()
+        for place, (search, walk) in self._ends(marginals, running).items():
+            self._count(search, walk)
+            was_told = (identity(marginals[place]), running[place]) in self._told
+            found[place] = self._answer(search, was_told=was_told)
+        return found
+
+    def places(self, marginals: Sequence[Marginal], running: Running) -> set[int]:
+        """The places of the marginals that `told` would tell of."""
+        return set(self._ends(marginals, running))
+
+    def _ends(
+        self, marginals: Sequence[Marginal], running: Running
+    ) -> dict[int, tuple[QuantileSearch, Walk]]:
+        """The searches that are at their end, by the places of their marginals; cells that are known need none."""
+        found = dict[int, tuple[QuantileSearch, Walk]]()
         for place, need in running.items():
             marginal, search = marginals[place], self._search(marginals[place], need)
             if search is None or self._buyer.memory.find(marginal) is not None:
                 continue
             walk, key = self._walk(search), (identity(marginal), need)
-            was_told = key in self._told
-            if walk.missing and not was_told and key not in self._ended:
-                continue
-            self._count(search, walk)
-            found[place] = self._answer(search, was_told=was_told)
+            if not walk.missing or key in self._told or key in self._ended:
+                found[place] = search, walk
         return found
 
     def keep(self, marginals: Sequence[Marginal], running: Running, answers: Sequence[Answer]) -> None:

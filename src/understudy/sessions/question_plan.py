@@ -25,6 +25,7 @@ from understudy.sessions.marginals_class import MarginalsPurchase
 from understudy.sessions.own_counts import OwnCounts
 from understudy.sessions.product_class import ProductPurchase
 from understudy.sessions.purchase import Purchase
+from understudy.sessions.small_groups import GroupCountPurchase
 
 
 @dataclass(slots=True, eq=False)
@@ -118,6 +119,8 @@ def scope(purchase: Purchase) -> tuple[object, ...] | None:
             return purchase.kind, purchase.name, purchase.plain_cells
         case ProductPurchase():
             return purchase.kind, purchase.by, purchase.kinds, purchase.where.key
+        case GroupCountPurchase():
+            return purchase.kind, purchase.where.key
         case MarginalsPurchase():
             return purchase.kind, purchase.order
         case _:

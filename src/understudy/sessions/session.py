@@ -28,7 +28,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
-from typing import TYPE_CHECKING, overload
+from typing import overload
 
 from understudy.answer.answer import Answer
 from understudy.answer.around_question import AroundQuestion
@@ -41,12 +41,9 @@ from understudy.curator.curator import Curator
 from understudy.curator.pricing import check_noise
 from understudy.domain.refinement import refines
 from understudy.errors import (
-    InsufficientBudgetError,
     ParameterError,
     QueryError,
-    RefusedError,
 )
-from understudy.ledger.asking_lock import AskingLock
 from understudy.ledger.interface import Ledger, fresh_request
 from understudy.ledger.view import spent_of
 from understudy.pages import notebook
@@ -62,13 +59,11 @@ from understudy.sessions.deduction import Deduction, SessionPromise
 from understudy.sessions.direct import running_sums
 from understudy.sessions.knowledge import Values
 from understudy.sessions.named_classes import check_class
+from understudy.sessions.part_answers import PartAnswers
 from understudy.sessions.population import Population
 from understudy.sessions.quantile_buyer import QuantileBuyer, Running
 from understudy.sessions.question_plan import QuestionPlan
 from understudy.sessions.terms import Announced, Terms, class_text
-
-if TYPE_CHECKING:
-    from understudy.sessions.fitted_standin import FittedStandin
 
 
 class Session:
@@ -123,11 +118,9 @@ class Session:
         self._reader = QuestionReader.of(
             curator.declaration, counts_everyone=False, measured="positions", refines=True, size=text_size
         )
-        self._asked = 0
-        self._fitting = AskingLock("session")
-        self._standin: tuple[int, FittedStandin] | None = None
         self._buyer = Buyer(self._promise, name=self.name, owner=self.owner, lazily=lazily)
         self._quantiles = QuantileBuyer(self._buyer)
+        self._parts = PartAnswers(curator, self._buyer)
         with self._buyer.lock:
             self._buyer.catch_up()
         for named in terms.expected:
@@ -240,11 +233,11 @@ class Session:
         if self._quantiles.plan(marginals, running, asking.analyst, asked=self._buyer.asked + 1) is not None:
             return None
         told = self._quantiles.told(marginals, running)
-        answers = self._free([marginal for place, marginal in enumerate(marginals) if place not in told])
+        answers = self._parts.free([m for place, m in enumerate(marginals) if place not in told])
         if answers is None:
             return None
-        answers = _in_places(told, answers)
-        return asked.answer(self._as_counts(self._with_cost(answers, asking)))
+        answers = self._parts.with_cost(_in_places(told, answers), asking)
+        return asked.answer(self._as_counts(answers))
 
     def counts(
         self,
@@ -269,17 +262,18 @@ class Session:
     ) -> SourceCounts:
         """Counts of marginals; `running` are the quantiles for which running sums are enough."""
         self._check(marginals)
+        self._buyer.check_request(asking)
         with self.curator.one_question(marginals) if running else nullcontext():
             plan = self._bought_for_quantiles(marginals, running, asking)
             ahead = asking.charged
             told = self._quantiles.told(marginals, running)
             others = [marginal for place, marginal in enumerate(marginals) if place not in told]
-            answers = self._answers(others, asking, plan, uncertified=uncertified) if others else []
+            answers = self._parts.answers(others, asking, plan, uncertified=uncertified) if others else []
         answers = _in_places(told, answers)
         self._quantiles.keep(marginals, running, answers)
+        self._parts.count(len(told))
         if not others:
-            self._count(len(answers))
-            answers = answers if asking.request is None else self._with_cost(answers, asking)
+            answers = self._parts.with_cost(answers, asking)
         if ahead.units:
             first = answers[0]
             source = first.source if first.source == "uncertified" else "measured"
@@ -298,8 +292,8 @@ class Session:
         """
         if self._quantiles.plan(marginals, running, asking.analyst, asked=self._buyer.asked + 1) is None:
             return None
-        self._buyer.check_request(asking)
         with self._buyer.lock:
+            self._buyer.check_request(asking)  # another thread may have bought under it meanwhile
             return self._quantiles.buy(marginals, running, asking, asked=self._buyer.asked + 1)
 
     def _least(self, marginals: Sequence[Marginal]) -> list[Marginal]:
@@ -355,8 +349,8 @@ class Session:
         running = _running(asked)
         plan = self._quantiles.plan(marginals, running, payer, asked=self._buyer.asked + 1)
         if plan is None:
-            told = self._quantiles.told(marginals, running)
-            plan = self._planned([m for place, m in enumerate(marginals) if place not in told], payer)
+            places = self._quantiles.places(marginals, running)
+            plan = self._parts.planned([m for i, m in enumerate(marginals) if i not in places], payer)
         return self._buyer.funds(payer).quote(plan.purchases)
 
     def price_of_class(self, named: Announced, analyst: str | None = None) -> Cost:
@@ -410,12 +404,12 @@ class Session:
         """
         [marginal] = self._least([marginal])
         self.curator.check_readable([marginal])
-        if request is None and (repeated := self._repeated(marginal)) is not None:
+        if request is None and (repeated := self._parts.repeated(marginal)) is not None:
             self._payer(analyst)
-            self._count(1)
+            self._parts.count(1)
             return repeated
         asking = self._asking(analyst, request, [marginal])
-        return self._answers([marginal], asking, None, uncertified=uncertified)[0]
+        return self._parts.answers([marginal], asking, None, uncertified=uncertified)[0]
 
     def _payer(self, analyst: str | None) -> str:
         """Whose share of the budget pays for a question that names this analyst, or nobody."""
@@ -433,153 +427,15 @@ class Session:
         question = "" if request is None else digest(words or "; ".join(m.key for m in marginals))
         return Asking(self._payer(analyst), self._buyer.nothing, words, request, question)
 
-    def _with_cost(self, answers: list[Answer], asking: Asking) -> list[Answer]:
-        """The answers of a question; what earlier attempts under its request were charged is told with the first.
-
-        The same request tells the same cost, however often it was interrupted. What was paid for under it and is
-        deduced is `measured`: `implied` and `pinned` are words for answers that cost nothing.
-        """
-        known = None if asking.request is None else self._buyer.requests.get(asking.request)
-        if known is None or not answers:
-            return answers
-        now = sum(answer.cost.units for answer in answers)
-        first = type(known.cost)(answers[0].cost.units + known.cost.units - now)
-        source = answers[0].source
-        if first.units and source in ("implied", "pinned"):
-            source = "measured"
-        return [replace(answers[0], cost=first, source=source), *answers[1:]]
-
-    # ---- answers
-
-    def _answers(
-        self,
-        marginals: Sequence[Marginal],
-        asking: Asking,
-        plan: QuestionPlan | None,
-        *,
-        uncertified: bool,
-    ) -> list[Answer]:
-        """An answer for each marginal: for nothing where that is possible, else bought, else by the stand-in.
-
-        `plan` is what they may still buy, where that was planned before.
-        """
-        self._buyer.check_request(asking)
-        seen = self._known if len(marginals) == 1 else None
-        answers = self._free(marginals)
-        if answers is None:
-            with self._buyer.lock, self.curator.one_question(marginals):
-                self._buyer.check_request(asking)  # another thread may have bought under it meanwhile
-                whole = True
-                if len(marginals) > 1:
-                    if self._buyer.catch_up() or plan is None or not self._buyer.holds(plan):
-                        plan = self._planned(marginals, asking.analyst)
-                    whole = self._is_affordable(plan, asking.analyst, refuse=not uncertified)
-                told = list[Answer | Cost]()
-                for part in marginals:
-                    told.append(self._told(part, asking, seen, plan, uncertified=uncertified, buy=whole))
-                    if plan is not None:
-                        plan.answered(part)
-            answers = [
-                self._uncertified(part, answer) if isinstance(answer, Cost) else answer
-                for part, answer in zip(marginals, told, strict=True)
-            ]
-        return answers if asking.request is None else self._with_cost(answers, asking)
-
-    def _free(self, marginals: Sequence[Marginal]) -> list[Answer] | None:
-        """Answers to all of several questions from what is known now, in one moment; None where one needs more."""
-        known, nothing = self._known, self._buyer.nothing
-        answers, deduced = list[Answer](), list[tuple[int, Marginal]]()
-        for place, marginal in enumerate(marginals):
-            repeated = self._repeated(marginal)
-            if repeated is not None:
-                answers.append(repeated)
-                continue
-            answer = known.answer(marginal, nothing)
-            if answer is None:
-                return None
-            answers.append(answer)
-            deduced.append((place, marginal))
-        for place, marginal in deduced:
-            kept = self._buyer.memory.keep_free(marginal, answers[place])
-            if kept is not answers[place]:  # another thread's, who may have paid for it
-                answers[place] = replace(kept, source=answers[place].source, cost=nothing)
-            self._buyer.serve(marginal)
-        self._count(len(answers))
-        return answers
-
-    def _count(self, questions: int) -> None:
-        """Count questions; other threads may do so at the same time: it is about right, which is enough."""
-        self._asked += questions
-        self._buyer.asked += questions
-
-    def _repeated(self, marginal: Marginal) -> Answer | None:
-        """The answer that was given to a question before, if it is remembered."""
-        known = self._buyer.memory.find(marginal)
-        return None if known is None else replace(known, source="repeat", cost=self._buyer.nothing)
-
-    def _told(
-        self,
-        marginal: Marginal,
-        asking: Asking,
-        seen: Deduction | None,
-        plan: QuestionPlan | None,
-        *,
-        uncertified: bool,
-        buy: bool,
-    ) -> Answer | Cost:
-        """What whoever holds the lock for buying can say: an answer; what was spent in vain where it has none.
-
-        By what was known in `seen` there is no answer for nothing: it is not looked for there again.
-        """
-        self._count(1)
-        asking.charged = self._buyer.nothing
-        repeated = self._repeated(marginal)
-        if repeated is not None:
-            return repeated
-        answer = None if self._known is seen else self._buyer.deduced(marginal, asking.charged)
-        if answer is None and buy:
-            answer = self._buyer.bought(marginal, asking, asked=self._buyer.asked, plan=plan)
-        if answer is not None:
-            return answer
-        if not uncertified:
-            self._is_affordable(self._planned([marginal], asking.analyst), asking.analyst, refuse=True)
-            raise RefusedError("others spent what this needed; ask again")
-        return asking.charged
-
-    def _is_affordable(self, plan: QuestionPlan, analyst: str, *, refuse: bool) -> bool:
-        """Whether the analyst can pay for all that questions may buy; where `refuse`, an error says why not."""
-        try:
-            self._buyer.funds(analyst).check(plan.purchases)
-        except InsufficientBudgetError:
-            if refuse:
-                raise
-            return False
-        return True
-
-    def _planned(self, marginals: Sequence[Marginal], analyst: str) -> QuestionPlan:
-        """All that questions may buy if this analyst asks them now, one after the other."""
-        return self._buyer.plan(marginals, analyst, asked=self._buyer.asked + 1)
-
-    def _uncertified(self, marginal: Marginal, charged: Cost) -> Answer:
-        """An answer by the stand-in, which is fitted again after each purchase, from where it was."""
-        from understudy.sessions.fitted_standin import FittedStandin  # late: with numba, which takes a second
-
-        known = self._known
-        with self._fitting:
-            if self._standin is None or self._standin[0] != known.step:
-                before = None if self._standin is None else self._standin[1].model
-                self._standin = known.step, FittedStandin.of(known.knowledge, start=before)
-            return known.uncertified(self._standin[1], marginal, charged)
-
     def __repr__(self) -> str:
         promise = f"±{self.width:,} people, beta {float(self.terms.beta):g}"
-        return f"Session({self.name!r}, {promise}, {self._asked:,} questions, {self.purchases:,} purchases)"
+        return f"Session({self.name!r}, {promise}, {self._parts.asked:,} questions, {self.purchases:,} purchases)"
 
     def _repr_html_(self) -> str:
         sure = notebook.certainty(float(self.terms.beta))
         known = {
             "promise": f"every answer within {self.width:,} people, all with probability {sure}",
-            "asked here": f"{self._asked:,} questions, {self.purchases:,} purchases",
+            "asked here": f"{self._parts.asked:,} questions, {self.purchases:,} purchases",
             "budget": spent_of(self.curator.ledger),
         }
         contradiction = "What was released contradicts itself: a band failed, which beta allows for."

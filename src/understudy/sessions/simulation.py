@@ -21,7 +21,7 @@ The seed is public, and the same for everybody: what is simulated here protects 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -54,7 +54,22 @@ def draws_for(beta: float) -> int:
 def continuous(shape: tuple[int, ...], *, laplace: bool = False, stream: int = 0) -> Values:
     """Simulated noise of deviation (for Laplace: scale) 1; of other streams, independent noise."""
     generator = np.random.default_rng((SEED, stream))
-    return generator.laplace(size=shape) if laplace else generator.normal(size=shape)
+    return generator.laplace(size=shape) if laplace else generator.standard_normal(size=shape)
+
+
+def continuous_blocks(
+    draws: int, shape: tuple[int, ...], block: int, *, laplace: bool = False
+) -> Iterator[Values]:
+    """The draws of `continuous`, each of this shape, in blocks; a block is good until the next is asked for."""
+    generator = np.random.default_rng((SEED, 0))
+    room = np.empty((min(block, draws), *shape))
+    for at in range(0, draws, block):
+        part = room[: min(block, draws - at)]
+        if laplace:
+            part[...] = generator.laplace(size=part.shape)
+        else:
+            generator.standard_normal(out=part)
+        yield part
 
 
 def safe_quantile(sample: Values, beta: float) -> float:

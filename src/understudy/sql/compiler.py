@@ -14,6 +14,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from understudy.domain.bins import Bins
 from understudy.domain.domain import Clique, Domain
 from understudy.errors import QueryError
+from understudy.query.disjoint import disjoint_stacks
 from understudy.query.marginal import Marginal
 from understudy.query.text_size import USUAL, TextSize
 from understudy.sql.around import split
@@ -202,7 +203,7 @@ def _compiled(statement: Statement, meant: _Meant) -> CompiledSql:
     names = tuple(_names(domain, item.node, groups, leaves) for item in statement.items)
     columns = SqlProgram(statement, groups, {}, {}, names, {}, listed).dry_run(leaves)
     aggregates = collector.settle()
-    parts, marginals = _marginals(groups, aggregates)
+    groups, (parts, marginals) = _measured(statement, meant, grid, groups, aggregates)
     program = SqlProgram(statement, groups, aggregates, leaves.fixed, names, parts, listed)
     plain = [node.unnest() for node in statement.group]
     by = tuple(attribute_of(domain, node).name for node in plain if isinstance(node, exp.Column))
@@ -290,13 +291,50 @@ def _names(domain: Domain, node: Node, groups: Grouping, leaves: _Leaves) -> lis
     return group_names(value, groups.count)
 
 
-def _marginals(
-    groups: Grouping, aggregates: dict[int, Aggregate]
-) -> tuple[dict[tuple[str, str], list[tuple[int, Part]]], list[Marginal]]:
+Parts = dict[tuple[str, str], list[tuple[int, Part]]]
+"""By the key of a tally: the places of the marginals that are measured for it, and the groups of their cells."""
+
+
+def _measured(
+    statement: Statement,
+    meant: _Meant,
+    grid: Evaluator,
+    groups: Grouping,
+    aggregates: dict[int, Aggregate],
+) -> tuple[Grouping, tuple[Parts, list[Marginal]]]:
+    """The groups, and what is measured for them.
+
+    Where averages are made of shares, counts of different rows share one price (`query.disjoint`). Then groups of
+    several cells are counted one by one, if as few vectors are measured as of their cells: noise on a group is
+    that on a cell, and not on all cells of the group. Otherwise cells are measured and added up.
+    """
+    usual = _marginals(groups, aggregates)
+    counts = all(
+        tally.moment is None and not tally.over and tally.query.is_counting
+        for aggregate in aggregates.values()
+        for tally in aggregate.tallies
+    )
+    if meant.averages != "shares" or not counts or groups.count == groups.group_of.size or groups.conditions:
+        return groups, _checked(usual)
+    single = groups_of(statement, meant.domain, grid, disjoint=True)
+    if not single.conditions:
+        return groups, _checked(usual)
+    found = _marginals(single, aggregates)
+    if len(found[1]) > MAX_MARGINALS or len(disjoint_stacks(found[1])) > len(disjoint_stacks(usual[1])):
+        return groups, _checked(usual)
+    return single, found
+
+
+def _checked(measured: tuple[Parts, list[Marginal]]) -> tuple[Parts, list[Marginal]]:
+    _check_marginals(len(measured[1]))
+    return measured
+
+
+def _marginals(groups: Grouping, aggregates: dict[int, Aggregate]) -> tuple[Parts, list[Marginal]]:
     """Every marginal once, whatever the number of aggregates that need it."""
     places: dict[tuple[str, Clique, str], int] = {}
     marginals: list[Marginal] = []
-    parts: dict[tuple[str, str], list[tuple[int, Part]]] = {}
+    parts: Parts = {}
     for aggregate in aggregates.values():
         for tally in aggregate.tallies:
             if tally.key in parts:
@@ -309,7 +347,6 @@ def _marginals(
                     places[name] = len(marginals)
                     marginals.append(part.marginal)
                 parts[tally.key].append((places[name], part))
-    _check_marginals(len(marginals))
     return parts, marginals
 
 

@@ -108,24 +108,16 @@ class Folding:
 
     def _noise(self, tally: Tally, values: Sequence[Floats], noises: Noises) -> TallyNoise | None:
         """The noise on a tally in each group, where that on all its marginals is known."""
-        places, parts = zip(*self.parts[tally.key], strict=True) if self.parts[tally.key] else ((), ())
-        known = [noise for noise in (noises[i] for i in places if noises) if noise is not None]
-        if len(known) < len(places) or not known or tally.over:
+        known = self._known(tally, noises)
+        if known is None:
             return None
-        if any(noise.coarse for noise in known) and not self._adds_up:
-            return None
+        places, parts = zip(*self.parts[tally.key], strict=True)
         released = [values[i] for i in places]
         each = [np.ones(cells.shape) for cells in released]
         variances = [cells * noise.variance for cells, noise in zip(each, known, strict=True)]
         steps = [cells * noise.step for cells, noise in zip(each, known, strict=True)]
-        left = (
-            noise.beta / self._ratios_alone[i]
-            for i, noise in zip(places, known, strict=True)
-            if i in self._ratios_alone
-        )
-        bounds = {noise.bound for noise in known if noise.variance}
-        if len(bounds) > 1:
-            return None
+        alone = self._ratios_alone(noises)
+        left = (noise.beta / alone[i] for i, noise in zip(places, known, strict=True) if i in alone)
         noisy = [cells * (noise.variance > 0) for cells, noise in zip(each, known, strict=True)]
         rounded = [cells * noise.rounding for cells, noise in zip(each, known, strict=True)]
         of_cells = (released, variances, steps, noisy, rounded)
@@ -134,10 +126,20 @@ class Folding:
         return TallyNoise(
             *folded,
             beta=sum(left),
-            bound=next(iter(bounds), None),
+            bound=next((noise.bound for noise in known if noise.variance), None),
             plain=plain.pop() if len(plain) == 1 else None,
             rounding=rounding,
         )
+
+    def _known(self, tally: Tally, noises: Noises) -> list[CellNoise] | None:
+        """The noises on the marginals of a tally, where the law of what they add up to is known; else None."""
+        places = [place for place, _ in self.parts[tally.key]]
+        known = [noise for noise in (noises[i] for i in places if noises) if noise is not None]
+        if len(known) < len(places) or not known or tally.over:
+            return None
+        if any(noise.coarse for noise in known) and not self._adds_up:
+            return None
+        return known if len({noise.bound for noise in known if noise.variance}) <= 1 else None
 
     @cached_property
     def _adds_up(self) -> bool:
@@ -145,23 +147,41 @@ class Folding:
 
         It is decided for all of them together: β is paid once, for laws or for errors of cells, and not for both.
         """
-        tallies = {tally.key: tally for one in self.aggregates.values() for tally in self._by_law(one)}
+        tallies = {tally.key: tally for found in self._by_law.values() for tally in found}
         return all(self._merges(tally) for tally in tallies.values())
 
-    @cached_property
-    def _ratios_alone(self) -> dict[int, int]:
-        """For each marginal that averages and variances alone are made of, how many of these there are."""
+    def _ratios_alone(self, noises: Noises) -> dict[int, int]:
+        """For each marginal that averages and variances alone are made of, how many of these there are.
+
+        Only those count whose intervals rest on laws (`_lawful`). One that rests on errors of cells uses up β of
+        all its marginals, and of these nothing is left for the others.
+        """
         users: dict[int, list[bool]] = {}
-        different = {one.key if self._by_law(one) else name: one for name, one in self.aggregates.items()}
-        for aggregate in different.values():
-            lawful = {tally.key for tally in self._by_law(aggregate)}
+        laws = {name: self._lawful(name, noises) for name in self.aggregates}
+        different = {one.key if laws[name] else name: name for name, one in self.aggregates.items()}
+        for name in different.values():
+            aggregate, lawful = self.aggregates[name], {tally.key for tally in laws[name]}
             used = {(place, tally.key) for tally in aggregate.tallies for place, _ in self.parts[tally.key]}
-            for place, name in used:
-                users.setdefault(place, []).append(name in lawful)
+            for place, key in used:
+                users.setdefault(place, []).append(key in lawful)
         return {place: len(ratios) for place, ratios in users.items() if all(ratios)}
 
-    def _by_law(self, aggregate: Aggregate) -> tuple[Tally, ...]:
-        """The tallies of an aggregate on whose noise together its interval rests; else errors are used."""
+    def _lawful(self, name: int, noises: Noises) -> tuple[Tally, ...]:
+        """Those of `_by_law` of an aggregate, if the laws of all noises on them are known and alike; else none.
+
+        This is when `JointNoise` joins them, if something is left of β.
+        """
+        tallies = self._by_law[name]
+        known = [self._known(tally, noises) for tally in tallies]
+        kinds = {noise.bound for noises_of in known for noise in noises_of or () if noise.variance}
+        return tallies if all(known) and len(kinds) <= 1 else ()
+
+    @cached_property
+    def _by_law(self) -> dict[int, tuple[Tally, ...]]:
+        """The tallies of each aggregate on whose noise its interval can rest; none where it rests on errors."""
+        return {name: self._with_law(aggregate) for name, aggregate in self.aggregates.items()}
+
+    def _with_law(self, aggregate: Aggregate) -> tuple[Tally, ...]:
         if isinstance(aggregate, OfShares):
             return aggregate.shares.tallies
         if isinstance(aggregate, Count):

@@ -27,7 +27,10 @@ AXIS = "GROUP"
 
 MAX_GROUPS = 1 << 20
 MAX_APART = 32
-"""Values of grouping expressions that may be measured one by one."""
+"""Values of grouping expressions that may be measured one by one, each at a part of the price."""
+
+MAX_DISJOINT = 64
+"""Values of grouping expressions that may be measured one by one at one price, being about different rows."""
 
 
 @dataclass(frozen=True)
@@ -163,9 +166,18 @@ _PARTS = {
 
 
 def grouping(
-    domain: Domain, scope: Scope, attributes: Sequence[str], expressions: Sequence[tuple[str, Value]]
+    domain: Domain,
+    scope: Scope,
+    attributes: Sequence[str],
+    expressions: Sequence[tuple[str, Value]],
+    *,
+    disjoint: bool = False,
 ) -> Grouping:
-    """Groups by attributes and by expressions over attributes (each with its words, for messages)."""
+    """Groups by attributes and by expressions over attributes (each with its words, for messages).
+
+    `disjoint` says that counts of different rows share one price, as those of two groups are: then measuring the
+    values of the expressions one by one (`Grouping.conditions`) is better wherever a group has several cells.
+    """
     plain = domain.clique(dict.fromkeys(attributes))
     derived = domain.clique({name for _, value in expressions for name in value.clique} - set(plain))
     clique = domain.clique({*plain, *derived})
@@ -180,7 +192,7 @@ def grouping(
     rank = np.argsort(np.argsort(first))  # groups in the order in which the cells first show them
     group_of = rank[group_of.reshape(-1)]
     whole = Grouping(domain, scope, clique, group_of, len(first), clique)
-    return _apart(whole, plain, derived, expressions) or whole
+    return _apart(whole, plain, derived, expressions, disjoint=disjoint) or whole
 
 
 def _codes(scope: Scope, clique: Clique, value: Value, words: str) -> NDArray[np.int64]:
@@ -215,11 +227,17 @@ def _together(codes: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
 
 
 def _apart(
-    whole: Grouping, plain: Clique, derived: Clique, expressions: Sequence[tuple[str, Value]]
+    whole: Grouping,
+    plain: Clique,
+    derived: Clique,
+    expressions: Sequence[tuple[str, Value]],
+    *,
+    disjoint: bool,
 ) -> Grouping | None:
     """The same groups, each value of the expressions measured as a condition; None where that is worse.
 
-    Adding up m cells multiplies the error by m; measuring T values one after the other divides the price by T.
+    Adding up m cells multiplies the error by m at most; measuring T values one after the other divides the price
+    by T, unless the counts are about different rows and share it (`disjoint`).
     """
     if any(set(value.clique) & set(plain) for _, value in expressions):
         return None
@@ -228,7 +246,8 @@ def _apart(
     _, kinds = np.unique(_together(codes), return_inverse=True)
     kinds = kinds.reshape(-1)
     count = int(kinds.max()) + 1
-    if count > MAX_APART or count >= int(np.bincount(kinds).max()) or domain.size(derived) > MAX_REGION:
+    most, cells = (MAX_DISJOINT, 2) if disjoint else (MAX_APART, count + 1)
+    if count > most or int(np.bincount(kinds).max()) < cells or domain.size(derived) > MAX_REGION:
         return None
     shape = domain.shape(derived)
     spread = scope.spread(kinds.reshape(shape), derived, whole.clique).reshape(-1)

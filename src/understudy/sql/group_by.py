@@ -25,8 +25,11 @@ MOST_PERIODS = 4096
 """Periods into which a question may cut the bins of a timestamp in order to group by them."""
 
 
-def groups_of(statement: Statement, domain: Domain, grid: Evaluator) -> Grouping:
-    """The groups that a statement asks for; QueryError where an expression of it makes none."""
+def groups_of(statement: Statement, domain: Domain, grid: Evaluator, *, disjoint: bool = False) -> Grouping:
+    """The groups that a statement asks for; QueryError where an expression of it makes none.
+
+    `disjoint` is that of `group.grouping`.
+    """
     attributes: list[str] = []
     expressions: list[tuple[str, Value]] = []
     for node in statement.group:
@@ -38,7 +41,7 @@ def groups_of(statement: Statement, domain: Domain, grid: Evaluator) -> Grouping
             if isinstance(value, Numbers) and bool((value.known & ~value.exact).any()):
                 raise _crosses(domain, grid, of)
             expressions.append((shown(of), value))
-    return grouping(domain, grid.scope, attributes, expressions)
+    return grouping(domain, grid.scope, attributes, expressions, disjoint=disjoint)
 
 
 def _finer(domain: Domain, node: Node) -> tuple[str, tuple[Ordered, ...]] | None:

@@ -5,7 +5,8 @@
 declared cells, inside the engine that holds it; `table.counts` and `table.cover` count many marginals in one
 pass; `table.truth` holds the exact counts, for a Curator alone, and `table.coded_copy` keeps the codes of a file
 where its custodian permits it. `table.draft` reads a table for its custodian, to draft a declaration
-(`table.text_shape` finds out how a file is made, `table.survey` and `table.writing` what its columns hold),
+(`table.text_shape` finds out how a file is made, `table.survey` and `table.writing` what its columns hold,
+`table.drafted_column` declares one of them, `table.draft_file` writes the draft),
 `table.fit` counts how well the rows fit it, and `table.read_record` keeps what was found.
 
 It may import `declaration`, `domain` and `query`, and knows neither budgets nor noise. What leaves this room is

@@ -21,7 +21,7 @@ from understudy.declaration.declaration import Counting, SourceSpec, Unit
 from understudy.domain.domain import Domain
 from understudy.errors import SourceChangedError, SourceError, UnderstudyError
 from understudy.table.engine import AnyIbis, Embedded, Engine
-from understudy.table.file_view import ASK_CUSTODIAN, FileTable, LostLines, connect
+from understudy.table.file_view import ASK_CUSTODIAN, FileTable, LostLines, connect_in_memory
 from understudy.table.files import check_file, open_file
 from understudy.table.stamp import Stamps, is_database, settled_stamps, stamps_of
 from understudy.table.text_file import is_text
@@ -362,7 +362,7 @@ def in_memory(frame: Any) -> Source:
     try:
         table = frame.to_arrow() if hasattr(frame, "to_arrow") else pa.table(frame)
         typed = pa.table([_readable(column) for column in table.columns], names=table.column_names)
-        return Source(_opened(connect().create_table("frame", typed)))
+        return Source(_opened(connect_in_memory().create_table("frame", typed, temp=True)))
     except Exception as error:  # its own text may quote a value
         raise SourceError(f"the {kind} cannot be read as a table ({type(error).__name__})") from None
 

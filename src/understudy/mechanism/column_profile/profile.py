@@ -145,8 +145,7 @@ class ColumnProfiling:
     @property
     def moved(self) -> Sensitivity:
         """How far neighbours move all counts of a round."""
-        one = self.relation.moves(CountColumns(2))
-        return Sensitivity(one.l1 * self.columns, one.l2_squared * self.columns)
+        return self.relation.moves(CountColumns(2)).repeated(self.columns)
 
     @cached_property
     def rounds(self) -> tuple[Additive, ...]:
@@ -156,9 +155,8 @@ class ColumnProfiling:
     @cached_property
     def different(self) -> Additive:
         """The noise of the numbers of different values."""
-        rows = self.relation.max_rows
-        moved = Sensitivity(rows * self.columns, rows**2 * self.columns)
-        return noise_for(self.price * DISTINCT, moved)
+        one = Sensitivity(1, 1) * self.relation.max_rows  # a replaced row moves the number by one too
+        return noise_for(self.price * DISTINCT, one.repeated(self.columns))
 
     @property
     def event(self) -> Together:

@@ -19,11 +19,13 @@ from numpy.typing import NDArray
 
 from understudy.domain.domain import Clique, Domain
 from understudy.errors import ParameterError
+from understudy.mechanism.additive import ROUNDED_KEY
 from understudy.mechanism.matrix.one_marginal import MAX_WEIGHT
 from understudy.noise.law import variance_parameter
+from understudy.noise.normal import normal_variance, rounded_normal_of_variance
 from understudy.noise.samplers import NoiseSource, discrete_gaussian
 from understudy.privacy.cost import UNITS, rounded_up
-from understudy.privacy.event import Event, GaussianNoise
+from understudy.privacy.event import Event, GaussianNoise, RoundedNormal
 from understudy.privacy.relation import Relation
 from understudy.query.marginal import Marginal
 from understudy.query.residuals import parts_of
@@ -150,23 +152,29 @@ class StrategyPart:
 
 @dataclass(frozen=True, slots=True)
 class PartsNoise:
-    """Discrete Gaussian noise on the parts of a vector: `sizes[i]` values with the variance 1/`precisions[i]`."""
+    """Gaussian noise on the parts of a vector: `sizes[i]` values with noise of the parameter 1/`precisions[i]`.
+
+    It is discrete, or, where it is `rounded`, normal and rounded to whole numbers.
+    """
 
     precisions: tuple[Fraction, ...]
     sizes: tuple[int, ...]
+    rounded: bool = False
 
-    def event_for(self, squared: Fraction) -> GaussianNoise:
+    def event_for(self, squared: Fraction) -> GaussianNoise | RoundedNormal:
         """The event of this noise where neighbours move values by Σ precision·(move of a part)² = `squared`.
 
         The joint price is that of one noise of variance 1, in whole units and rounded up: it costs l2²/2.
         """
         rho = Fraction(rounded_up(squared / 2), UNITS)
-        return GaussianNoise(l2_squared=2 * rho, variance=Fraction(1))
+        kind = RoundedNormal if self.rounded else GaussianNoise
+        return kind(l2_squared=2 * rho, variance=Fraction(1))
 
     def at_scale(self, event: Event) -> Event:
         """The event of `event_for` as one of the least variance that is drawn, at the same ρ.
 
-        What a GDP filter charges for discrete noise grows as its variance falls (`privacy.gdp`).
+        What a GDP filter charges for discrete noise grows as its variance falls (`privacy.gdp`); for rounded
+        normal noise it does not.
         """
         if not isinstance(event, GaussianNoise):
             return event
@@ -181,9 +189,10 @@ class PartsNoise:
             places.setdefault(precision, []).append(slice(at, at + size))
             at += size
         told = np.tile(values, (times, 1))
+        draw = rounded_normal_of_variance if self.rounded else discrete_gaussian
         for precision, where in places.items():
             size = sum(p.stop - p.start for p in where)
-            drawn = discrete_gaussian(1 / precision, times * size, noise=noise).reshape(times, size)
+            drawn = draw(1 / precision, times * size, noise=noise).reshape(times, size)
             start = 0
             for place in where:
                 told[:, place] += drawn[:, start : start + place.stop - place.start]
@@ -193,11 +202,15 @@ class PartsNoise:
 
 @dataclass(frozen=True, eq=False)
 class JointStrategy:
-    """For each part A: (⊗_{i ∈ A} W_i)·c_A + discrete Gaussian noise of variance 1/t_A, all independent.
+    """For each part A: (⊗_{i ∈ A} W_i)·c_A + Gaussian noise of variance 1/t_A, all independent.
+
+    The noise is discrete, or, where it is `rounded`, normal and rounded to whole numbers.
 
     Privacy     ρ-zCDP with ρ = max Σ_A t_A·‖x_A‖²/2, where x_A is what one person moves part A by and the maximum
                 is over pairs of neighbours *of the sum*: for each pair the Rényi divergences of independent parts
                 add up, and that of discrete Gaussian noise is at most α·t_A‖x_A‖²/2. [CKS20, Theorem 14]
+                Rounded normal noise is moreover μ-GDP with μ² = 2ρ: the parts with normal noise, each times √t_A,
+                are one vector with normal noise of variance 1, and what is told is a function of it. [DRS22]
                 All parts together, each times √t_A, are one vector of sums over rows (`privacy.relation`). A row
                 adds a column of the squared length Σ_A t_A·Π g(a_i), g(a) = ‖w_a‖². Under add-remove the
                 longest column has each attribute at its longest, in all parts at once: ρ is exact. Under replace
@@ -215,6 +228,7 @@ class JointStrategy:
     factors: Mapping[str, AttributeFactor]
     parts: tuple[StrategyPart, ...]
     relation: Relation
+    rounded: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(
@@ -229,7 +243,7 @@ class JointStrategy:
                 raise ParameterError("the attributes of a part must be in domain order")
             if part.precision <= 0:
                 raise ParameterError("noise needs a positive precision")
-            variance_parameter(1 / part.precision)
+            (normal_variance if self.rounded else variance_parameter)(1 / part.precision)
             for name, size in zip(part.clique, self.domain.shape(part.clique), strict=True):
                 if name not in self.factors or self.factors[name].size != size:
                     raise ParameterError(f"the factor of {name!r} needs a column for each of {size} cells")
@@ -267,7 +281,7 @@ class JointStrategy:
     @cached_property
     def _mechanism(self) -> PartsNoise:
         sizes = tuple(prod(self.shape(part)) for part in self.parts)
-        return PartsNoise(tuple(part.precision for part in self.parts), sizes)
+        return PartsNoise(tuple(part.precision for part in self.parts), sizes, self.rounded)
 
     def _longest(self) -> Fraction:
         """Σ_A t_A·max‖w_a‖²: the squared length of the longest column."""
@@ -285,18 +299,18 @@ class JointStrategy:
         return {part.clique: float(part.precision * self._norm(part)) for part in self.parts}
 
     @property
-    def event(self) -> GaussianNoise:
+    def event(self) -> GaussianNoise | RoundedNormal:
         """The joint price, as that of one noise."""
         return self._own_event
 
     @cached_property
-    def _own_event(self) -> GaussianNoise:
+    def _own_event(self) -> GaussianNoise | RoundedNormal:
         return self._event_under(self.relation)
 
-    def event_under(self, relation: Relation) -> GaussianNoise:
+    def event_under(self, relation: Relation) -> GaussianNoise | RoundedNormal:
         return self._own_event if relation == self.relation else self._event_under(relation)
 
-    def _event_under(self, relation: Relation) -> GaussianNoise:
+    def _event_under(self, relation: Relation) -> GaussianNoise | RoundedNormal:
         return self.mechanism.event_for(relation.moves_squared(self._longest, self._farthest))
 
     @property
@@ -306,6 +320,7 @@ class JointStrategy:
             digest.update(f"{name!r} {self.factors[name].key}\n".encode())
         for part in self.parts:
             digest.update(f"{part.clique!r} {part.precision}\n".encode())
+        digest.update(ROUNDED_KEY if self.rounded else b"")
         for marginal in self.marginals:
             digest.update(marginal.key.encode())
         return f"{len(self.parts)} combinations of counts #{digest.hexdigest()}"

@@ -161,15 +161,20 @@ class Residuals:
             weights /= weights.sum()
         return found
 
-    def strategies(self, precisions: Values, relation: Relation, rho: Fraction) -> JointStrategy:
-        """The look with these precisions, scaled until its joint price is `rho` or just below."""
+    def strategies(
+        self, precisions: Values, relation: Relation, rho: Fraction, *, rounded: bool = False
+    ) -> JointStrategy:
+        """The look with these precisions, scaled until its joint price is `rho` or just below.
+
+        With `rounded` its noise is normal and rounded, for budgets that price discrete noise otherwise.
+        """
         factors = {name: self.bases[name].factor for clique in self.cliques for name in clique}
         steps = np.exp2(np.round(np.log2(precisions) * STEPS) / STEPS)
 
         def look(scale: float) -> JointStrategy:
             parts = zip(self.cliques, (steps * scale).tolist(), strict=True)
             short = tuple(StrategyPart(c, _short(t)) for c, t in parts)
-            return JointStrategy(self.domain, factors, short, relation)
+            return JointStrategy(self.domain, factors, short, relation, rounded)
 
         # A first scale of about the right size: the next line finds the exact one.
         scale = 2 * float(rho) / (relation.max_rows**2 * float(steps @ self.price))

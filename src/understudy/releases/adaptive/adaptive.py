@@ -11,10 +11,11 @@ what it learns in `learner`, the sweep in `guard`, the combination in `shrink`, 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -197,7 +198,7 @@ class _Adaptive:
             for t in range(1, self.rule.rounds + 1):
                 rounds.round(t)
                 self._report(t, learner)
-        swept = self._guard(learner, plan)
+        swept = self._guard(learner, plan, rounds.pair_bars)
         self._prove(learner, rounds, swept)
         standin = learner.standin
         tables = dict(zip(self.run.workload, self._combined(standin, swept), strict=True))
@@ -259,7 +260,7 @@ class _Adaptive:
             for marginal, answer, price in zip(marginals, found, prices, strict=True)
         ]
         merging = self._merged(Merging.of(run.domain, [m.counts for m in known], self.rule.merge))
-        one_way = OneWayBars(merging, float(run.curator.rows) if public else None)
+        one_way = OneWayBars(merging, float(run.curator.rows) if public else None, run.rounded)
         for answer, first in zip(found, known, strict=True):
             evidence.prove(evidence.plain, first.clique, answer.noisy, answer.error)
             if first.counts.size > 1:
@@ -329,14 +330,15 @@ class _Adaptive:
     def _plan(
         self, learner: Learner, cliques: Sequence[Clique], weights: Sequence[Fraction], price: Fraction
     ) -> SweepPlan:
-        return SweepPlan.of(self.run.curator.relation, learner.merging, cliques, weights, price)
+        relation, rounded = self.run.curator.relation, self.run.rounded
+        return SweepPlan.of(relation, learner.merging, cliques, weights, price, rounded=rounded)
 
-    def _guard(self, learner: Learner, plan: SweepPlan | None) -> Sweep:
+    def _guard(self, learner: Learner, plan: SweepPlan | None, pair_bars: Mapping[Clique, float]) -> Sweep:
         """The last sweep, as planned, or over pairs for all that is left; the stand-in learns from it."""
         if not self.rule.guard or not self._taken.rounds:
             return Sweep()
         if plan is None:
-            asked = self._pairs_to_sweep(learner)
+            asked = self._pairs_to_sweep(learner, pair_bars)
             plan = self._plan(learner, asked, (Fraction(1),) * len(asked), self.unspent.left)
         self.unspent.spend(self.unspent.left)
         swept = plan.buy(self.run)
@@ -344,9 +346,9 @@ class _Adaptive:
         self._report(self.rule.rounds + 1, learner)
         return swept
 
-    def _pairs_to_sweep(self, learner: Learner) -> list[Clique]:
+    def _pairs_to_sweep(self, learner: Learner, bars: Mapping[Clique, float]) -> list[Clique]:
         """Pairs that were not measured as well as by direct questions: to all of them for what is left, or to all
-        that is told for the whole price.
+        that is told for the whole price, whose `bars` are as short.
         """
         pairs, size = self.candidates.cliques[: self.candidates.pairs], learner.merging.coarse.size
         asked = told(self.run.domain, self.run.workload)
@@ -360,7 +362,11 @@ class _Adaptive:
             if len(m.clique) > 1
         ]
 
+        direct = self.evidence.direct_bars(pairs, asked)
+
         def measured(pair: Clique) -> bool:
+            if bars.get(pair, inf) > direct[pair]:
+                return False
             return any(held.issuperset(pair) and spread <= variance * size(pair) for held, spread in known)
 
         return [pair for pair in pairs if not measured(pair)] or list(pairs)

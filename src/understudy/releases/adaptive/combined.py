@@ -26,7 +26,8 @@ from numpy.typing import NDArray
 
 from understudy.domain.domain import Clique
 from understudy.query.residuals import assembled, centred, parts_of
-from understudy.releases.residual.tables import ResidualTables, half_width
+from understudy.releases.residual.half_width import GaussianLaw, half_width
+from understudy.releases.residual.tables import ResidualTables
 
 Values = NDArray[np.float64]
 Part = tuple[int, ...]
@@ -67,7 +68,7 @@ class FirstMeasurement:
         """Counts by both, and half-widths that hold for each cell alone with probability 1 - `beta`."""
         sizes = dict(zip(self.clique, self.counts.shape, strict=True))
         spread = self._planned(swept, sizes)
-        noise = prod(sizes.values()) / (24 * self.variance)
+        own_law = GaussianLaw(self.variance, swept.look.rounded)
         residuals, both, reach = {}, {}, 0.0
         if swept.rows is not None:
             residuals[()] = np.array(float(swept.rows))
@@ -84,8 +85,10 @@ class FirstMeasurement:
             reach += weight * prod(2 * (1 - 1 / sizes[name]) for name in part)
             reach += (1 - weight) * prod(bases[name].reach for name in part) / others
         variance = np.full(self.counts.shape, cell_variance(self.counts.shape, both))
-        lift = noise + swept.lift(self.clique)
-        return assembled(self.clique, sizes, residuals), half_width(variance, beta, reach=reach, lift=lift)
+        lift = prod(sizes.values()) * own_law.lift + swept.lift(self.clique)
+        loose = max(own_law.looseness, swept.looseness(self.clique))
+        error = half_width(variance, beta, reach=reach, lift=lift, looseness=loose)
+        return assembled(self.clique, sizes, residuals), error
 
     def _planned(self, swept: ResidualTables, sizes: Mapping[str, int]) -> dict[Clique, float]:
         """τ_A of every residual that the sweep measures of the clique's parts."""

@@ -89,14 +89,19 @@ class SweepPlan:
         cliques: Sequence[Clique],
         weights: Sequence[Fraction],
         price: Fraction,
+        *,
+        rounded: bool,
     ) -> SweepPlan:
-        """The residuals below the cliques, such that the largest variance of their cells is least."""
+        """The residuals below the cliques, such that the largest variance of their cells is least.
+
+        The noise is `rounded` normal noise, or discrete (`Run.rounded`).
+        """
         residuals = Residuals.of(
             Workload.of(merging.coarse, cliques, weights), total=not relation.rows_are_public
         )
         look = None
         if residuals.cliques:
-            look = residuals.strategies(residuals.precisions(), relation, price)
+            look = residuals.strategies(residuals.precisions(), relation, price, rounded=rounded)
         return cls(merging, tuple(cliques), residuals, look)
 
     def buy(self, run: Run) -> Sweep:

@@ -16,10 +16,13 @@ from understudy.standin.graphical.model import FitSettings, GraphicalStandIn, fi
 from understudy.standin.graphical.tree import GrowingTree
 from understudy.standin.measurement import Measurement
 
-ROUGH = FitSettings(noise_share=0.1, most_passes=60)
+SPARSE = 16.0
+"""Times as much slack, at most, for cells that hold few people: noise in them is not to be learnt."""
+
+ROUGH = FitSettings(noise_share=0.1, most_passes=60, sparse_slack=SPARSE)
 """Between rounds: the next gaps need not know the stand-in's optimum."""
 
-FINAL = FitSettings()
+FINAL = FitSettings(sparse_slack=SPARSE)
 
 
 @dataclass(eq=False)

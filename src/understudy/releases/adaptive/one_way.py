@@ -15,6 +15,7 @@ from understudy.releases.adaptive.beta import cells_to_cover
 from understudy.releases.adaptive.guard import Sweep
 from understudy.releases.adaptive.sequential import NoisyTable, SequentialCells
 from understudy.releases.evidence import Interval
+from understudy.releases.residual.half_width import GaussianLaw
 
 Values = NDArray[np.float64]
 
@@ -53,18 +54,20 @@ class OneWayBars:
 
     merging: Merging
     rows: float | None
+    rounded: bool = False
+    """Whether all noise is rounded normal noise, and not discrete."""
     cells: dict[str, SequentialCells] = field(default_factory=dict)
 
     def first(self, name: str, counts: Values, variance: float, shares: OneWayShares) -> None:
         """An attribute's own measurement, before values are merged."""
         self.cells[name] = SequentialCells(
-            self._total(NoisyTable.summed(counts, 0, variance)), shares.cell, shares.levels
+            self._total(NoisyTable.summed(counts, 0, self._law(variance))), shares.cell, shares.levels
         )
 
     def measured(self, clique: Clique, counts: Values, variance: float) -> None:
         """A noisy table over a clique's groups, with the same variance in each cell."""
         for axis, name in enumerate(clique):
-            self._add(name, NoisyTable.summed(counts, axis, variance))
+            self._add(name, NoisyTable.summed(counts, axis, self._law(variance)))
 
     def swept(self, sweep: Sweep) -> None:
         """The last sweep, as far as it tells of an attribute."""
@@ -77,6 +80,9 @@ class OneWayBars:
     def _add(self, name: str, table: NoisyTable) -> None:
         if table.counts.size > 1:
             self._spread(name, self._total(table))
+
+    def _law(self, variance: float) -> GaussianLaw:
+        return GaussianLaw(variance, self.rounded)
 
     def _total(self, table: NoisyTable) -> NoisyTable:
         return table if self.rows is None else table.with_total(self.rows)

@@ -120,6 +120,8 @@ class RoundSituation:
     domain: Domain
     gaps: Values
     forecast: NoiseForecast
+    sweeps_all: bool = False
+    """Whether a last sweep will measure every marginal of the workload."""
 
     @cached_property
     def sizes(self) -> Values:
@@ -156,7 +158,13 @@ def pick(situation: RoundSituation, precision: float, *, most: int) -> Picks | N
 
 
 class _Greedy:
-    """One pass of picks at fixed noise: each takes what gains most for its budget, given those before it."""
+    """One pass of picks at fixed noise: each takes what gains most for its budget, given those before it.
+
+    What lies along attributes that this round's picks have connected will be explained in part by them: the next
+    round sees how much. So a pair between connected attributes is left to it. A triple of connected attributes has
+    something of its own that no path of pairs explains: it may still be picked, but only what it gains on itself
+    counts. Where a last sweep measures every triple anyhow, such triples are left to it.
+    """
 
     def __init__(self, situation: RoundSituation, std: Values) -> None:
         candidates, forecast = situation.candidates, situation.forecast
@@ -171,6 +179,8 @@ class _Greedy:
         )
         self._beyond = candidates.weight[inside] - candidates.weight[pairs:, None]
         self._dead = ~situation.useful
+        self._alone = np.zeros(n, bool)
+        self._takes_alone = not situation.sweeps_all
         self._root = list(range(len(situation.domain)))
 
     def run(self, precision: float, most: int) -> Picks | None:
@@ -182,9 +192,14 @@ class _Greedy:
             if worth[i] <= 0:
                 break
             price = 1 / self._std[i] ** 2
-            self._dead[i] = True
-            if price > left * 1.001 or not self._joins(i):
+            if price > left * 1.001:
+                self._dead[i] = True
                 continue
+            if not self._alone[i] and not self._joins(i):
+                kept = self._takes_alone and i >= self._candidates.pairs
+                (self._alone if kept else self._dead)[i] = True  # worth less than it seemed, or nothing
+                continue
+            self._dead[i] = True
             which.append(i)
             gain += worth[i] * price**PRICE_POWER
             left -= price
@@ -201,14 +216,11 @@ class _Greedy:
         gain[pairs:] *= TRIPLE_WORTH
         if c.inside.size:
             saved = np.maximum(self._error[c.inside] - self._within, 0.0)
-            gain[pairs:] += (self._beyond * saved).sum(axis=1)
+            gain[pairs:] += np.where(self._alone[pairs:], 0.0, (self._beyond * saved).sum(axis=1))
         return np.where(self._dead, -1.0, gain * self._std ** (2 * PRICE_POWER))
 
     def _joins(self, i: int) -> bool:
-        """Whether the candidate connects attributes that this round's picks have not connected yet.
-
-        What lies along a connected path will be explained in part by the picks before: the next round sees it.
-        """
+        """Whether the candidate connects attributes that no pick of this round has connected; then it does now."""
         roots = {self._find(a) for a in self._members[i]}
         if len(roots) < 2:
             return False

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations
-from math import sqrt
+from math import inf, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ from understudy.releases.adaptive.one_way import OneWayBars
 from understudy.releases.adaptive.pick import Candidates, NoiseForecast, Picks, RoundSituation, pick
 from understudy.releases.adaptive.rule import Rule
 from understudy.releases.evidence import Evidence, Interval
-from understudy.releases.residual.tables import half_width
+from understudy.releases.residual.half_width import GaussianLaw, half_width
 from understudy.releases.unspent import UnspentPrice
 from understudy.standin.measurement import Measurement
 
@@ -44,7 +44,8 @@ class Rounds:
 
     `bounds` are the intervals that the last round's gaps prove of candidates that no sweep will measure. They hold
     jointly with those of the evidence: `beta` shares the run's β among the steps. `firsts` has the first
-    measurement of each clique that is in the `planned` sweep too: its bar combines both.
+    measurement of each clique that is in the `planned` sweep too: its bar combines both. `pair_bars` has the
+    shortest bar that a measurement proved of each pair, in people.
     """
 
     evidence: Evidence
@@ -58,6 +59,7 @@ class Rounds:
     planned: frozenset[Clique] = frozenset()
     bounds: dict[Clique, Interval] = field(default_factory=dict)
     firsts: dict[Clique, FirstMeasurement] = field(default_factory=dict)
+    pair_bars: dict[Clique, float] = field(default_factory=dict)
 
     def round(self, t: int) -> None:
         """Look at gaps, pick what pays, measure it, refit."""
@@ -69,7 +71,8 @@ class Rounds:
         gaps = self._gaps(t, tables, select)
         measure = price - select
         coarse = self.learner.merging.coarse
-        situation = RoundSituation(self.candidates, coarse, gaps, NoiseForecast(tables))
+        forecast = NoiseForecast(tables)
+        situation = RoundSituation(self.candidates, coarse, gaps, forecast, self._sweeps_all)
         # The price buys so much 1/σ² in all.
         found = pick(situation, self.evidence.precision(measure), most=rule.most)
         if found is None and last:
@@ -99,6 +102,7 @@ class Rounds:
             weights,
             Price("rho", price),
             run.curator.relation,
+            run.rounded,
         )
         scale = np.array(weights, np.float64)
         noisy = np.array(run.look(f"round {t} gaps", look), np.float64) / scale
@@ -131,13 +135,13 @@ class Rounds:
         parts = [Fraction(round(10**9 * share)) for share in found.share]
         prices = tuple(Price("rho", self.unspent.spend(price * part / sum(parts))) for part in parts)
         marginals = tuple(self._marginals[i] for i in found.which)
-        look = MergedMarginals(merging, marginals, prices, run.curator.relation)
+        look = MergedMarginals(merging, marginals, prices, run.curator.relation, run.rounded)
         beta = self.beta.picks / self.rule.rounds / len(prices)
         released = run.look(f"round {t} measure", look)
         for marginal, mechanism, counts in zip(marginals, look.mechanism.mechanisms, released, strict=True):
             shaped = np.array(counts, np.float64).reshape(merging.coarse.shape(marginal.by))
             self._prove(marginal.by, shaped, mechanism, beta)
-            variance = float(mechanism.variance)
+            variance = float(mechanism.parameter)
             self.one_way.measured(marginal.by, shaped, variance)
             if marginal.by in self.planned and marginal.by not in self.firsts:
                 self.firsts[marginal.by] = FirstMeasurement(marginal.by, shaped, variance)
@@ -147,14 +151,21 @@ class Rounds:
         """Intervals of what was measured, and of the pairs in it, each cell with the same part of `beta`."""
         merging = self.learner.merging
         pairs = [pair for pair in combinations(clique, 2) if pair != clique]
-        coarse, variance = merging.coarse, float(mechanism.variance)
+        coarse, noise = merging.coarse, GaussianLaw(float(mechanism.parameter), self.evidence.run.rounded)
         cell = beta / (counts.size + sum(map(coarse.size, pairs)))
         error = float(mechanism.error(cell * counts.size, cells=counts.size))
         self.evidence.prove(merging, clique, counts, error)
+        self._keep_bar(clique, error)
         for pair in pairs:
             others = tuple(i for i, name in enumerate(clique) if name not in pair)
             summed = counts.sum(axis=others)
             draws = counts.size // summed.size
-            law = np.full(summed.shape, draws * variance)
-            error = half_width(law, cell, reach=float(draws), lift=draws / (24 * variance))
+            law = np.full(summed.shape, draws * noise.variance)
+            lift, loose = draws * noise.lift, noise.looseness
+            error = half_width(law, cell, reach=float(draws), lift=lift, looseness=loose)
             self.evidence.prove(merging, pair, summed, error)
+            self._keep_bar(pair, float(error.max()))
+
+    def _keep_bar(self, clique: Clique, error: float) -> None:
+        if len(clique) == 2:
+            self.pair_bars[clique] = min(error, self.pair_bars.get(clique, inf))

@@ -22,8 +22,10 @@ SECONDS = 4.0
 """CPU time that the fits, and the last sweep, may each take where nothing is said: the same on every machine, so
 that a run that was stopped on one goes on as it began on another."""
 
-CELLS_PER_SECOND = 50_000
-"""Cells of a tree for each CPU second that its fits may take, of about five hundred passes over it."""
+CELLS_PER_SECOND, LEAST_PER_SECOND, FEW_MARGINALS = 250_000, 50_000, 2000
+"""Cells of a tree for each CPU second that its fits may take, for a workload of so few marginals; for more, each
+of which is read off the tree, in proportion fewer, down to the least. It is the least where the workload is swept:
+fits take longer there, as the tree learns from the sweep whatever it holds."""
 
 BYTES_PER_CELL = 400
 """Memory for each cell of the tree: beliefs, remembered steps of the fit, answers that are kept."""
@@ -42,6 +44,10 @@ MOST_CANDIDATES = 4000
 
 
 MOST_ROUNDS = 8
+
+MOST_FIRST, MOST_DIRECT = 0.75, 0.4
+"""Of what the sweep leaves, at most for the 1-way marginals: where noise is as large as the counts of pairs, these
+tell hardly more; and at most for bars that are no wider than those of direct questions."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,15 +130,16 @@ def rule_for(
     if order == 0 and guard and forecast.plain_error <= QUIET:
         rounds = 2  # the sweep knows it all
     first = max(0.13 * noise**0.5, min(0.067 * doubt**0.5, 0.15)) * (FIRST_BEFORE_PAIRS if order else 1.0)
+    direct = min(_direct_share(domain, workload) / float(1 - guard), MOST_DIRECT)
     return Rule(
-        first=_share(max(first, _direct_share(domain, workload) / float(1 - guard)), 0.03, 0.4),
+        first=_share(max(first, direct), 0.03, MOST_FIRST),
         select=_share(0.06 * doubt**0.25, 0.03, 0.15),
         guard=guard,
         guard_order=order,
         rounds=int(rounds),
         growth=1.3,
         merge=MERGE_NOISES * sqrt(2 * len(domain) / precision),
-        cells=limits.cells,
+        cells=limits.cells_beside if guard and order == 0 else limits.cells,
         most=40,
         triples=triples_are_few(workload),
     )
@@ -178,10 +185,14 @@ def _sweeps(domain: Domain, workload: Workload) -> list[tuple[Fraction, int]]:
 
 @dataclass(frozen=True)
 class SizeLimits:
-    """What time and memory allow: `cells` of the stand-in's tree, and numbers that the last sweep measures."""
+    """What time and memory allow: `cells` of the stand-in's tree, and numbers that the last sweep measures.
+
+    Where the last sweep is over the workload, the tree has `cells_beside` it at most.
+    """
 
     cells: int
     swept: int
+    cells_beside: int
 
 
 def limits_of(workload: Workload, memory: int | None, seconds: float | None) -> SizeLimits:
@@ -194,7 +205,9 @@ def limits_of(workload: Workload, memory: int | None, seconds: float | None) -> 
     if (memory is not None and memory <= 0) or (seconds is not None and not 0 < seconds < inf):
         raise ParameterError("limits of memory (bytes) and time (seconds) must be positive")
     time = SECONDS if seconds is None else seconds
-    cells, swept = max(int(time * CELLS_PER_SECOND), 1), int(time * SWEPT_PER_SECOND)
+    fewer = CELLS_PER_SECOND * min(1.0, FEW_MARGINALS / len(workload))
+    cells, swept = max(int(time * max(fewer, LEAST_PER_SECOND)), 1), int(time * SWEPT_PER_SECOND)
+    beside = max(int(time * LEAST_PER_SECOND), 1)
     if memory is not None:
         answers = 40 * workload.queries
         if memory < answers + BYTES_PER_CELL * LEAST_CELLS:
@@ -206,4 +219,4 @@ def limits_of(workload: Workload, memory: int | None, seconds: float | None) -> 
         left = memory - answers
         cells = min(cells, max(left // 2 // BYTES_PER_CELL, LEAST_CELLS))
         swept = min(swept, left // 2 // BYTES_PER_SWEPT)
-    return SizeLimits(cells, swept)
+    return SizeLimits(cells, swept, min(cells, beside))

@@ -26,6 +26,7 @@ rounds to k (`half_width`), given any past. So whatever happens is at most exp(l
 rounded normal numbers, which are off by ½ each; the lift is Σ 1/(24u) over the draws used. A table whose draws
 would lift beyond `MOST_LIFT` is not used. Where noise is so small that little could be used, E exp(λX) ≤
 exp(λ²u/2) gives √(2V·ln(2/β)) for the same sums; which of the two is taken is decided by the first variance.
+Normal noise that is rounded, as it is under a budget kept in GDP, has no lift, and is treated as what it is.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.releases.residual.tables import ROUNDING
+from understudy.releases.residual.half_width import ROUNDING, GaussianLaw
 
 Values = NDArray[np.float64]
 
@@ -58,10 +59,10 @@ SMOOTH = 25.0
 
 @dataclass(frozen=True, eq=False)
 class NoisyTable:
-    """Counts with independent discrete Gaussian noise in them; each cell has the same law.
+    """Counts with independent discrete Gaussian or rounded normal noise in them; each cell has the same law.
 
     `variance` is that of a cell's noise, `reach` the sum of the absolute weights with which draws enter the cell,
-    and `lift` the sum of 1/(24u) over those draws, u the variance of each.
+    and `lift` the sum of 1/(24u) over those draws, u the variance of each; 0 for rounded normal noise alone.
     """
 
     counts: Values
@@ -70,11 +71,11 @@ class NoisyTable:
     lift: float
 
     @classmethod
-    def summed(cls, counts: Values, axis: int, variance: float) -> NoisyTable:
-        """The sums along every other axis than `axis` of a table whose cells have noise of that `variance`."""
+    def summed(cls, counts: Values, axis: int, law: GaussianLaw) -> NoisyTable:
+        """The sums along every other axis than `axis` of a table whose cells have noise of that law."""
         others = tuple(i for i in range(counts.ndim) if i != axis)
         cells = counts.size // counts.shape[axis]
-        return cls(counts.sum(axis=others), cells * variance, float(cells), cells / (24 * variance))
+        return cls(counts.sum(axis=others), cells * law.variance, float(cells), cells * law.lift)
 
     def with_total(self, rows: float) -> NoisyTable:
         """The table moved evenly so that its cells sum to the number of rows, where everybody knows that."""
@@ -110,7 +111,8 @@ class SequentialCells:
 
     def __post_init__(self) -> None:
         start = 1 / self.first.variance
-        self._smooth = self.first.variance >= SMOOTH and self.first.lift <= MOST_LIFT
+        rounded = self.first.lift == 0
+        self._smooth = rounded or (self.first.variance >= SMOOTH and self.first.lift <= MOST_LIFT)
         self._open = [level * start for level in self.levels]
         self._clock, self._lift = 0.0, 0.0
         self._sum, self._reach = np.zeros(self.first.counts.shape), 0.0

@@ -61,7 +61,7 @@ def residual(
     Privacy     The run's ρ, in one debit for the worst pair of neighbours: `JointStrategy`.
     Accuracy    Every cell of the workload, and of the 1-way and 2-way marginals below it, within its stated error,
                 and every range of `ranges` (`RangeSums`), jointly, except with probability β: a union bound over
-                the exact variances of sums of discrete Gaussians (`half_width`).
+                the variances of sums of discrete Gaussians, or of rounded normal numbers (`half_width`).
     Complexity  O(Σ_C |C's cells|·2^|C|), and a table of all cells of a small universe, or a junction tree, for the
                 stand-in.
     Gap         Pure budgets are refused. What the stand-in says of cliques outside of the workload has no theorem.
@@ -94,13 +94,14 @@ def planned(
             raise ParameterError(f"{name} has no order, so it has no ranges: name integers, reals or dates")
     if cells_limit < 1:
         raise ParameterError(f"cells_limit must be at least 1, not {cells_limit}")
-    plan = _plan(run.workload, run.curator.relation, run.total, cells_limit, ranges, objective)
+    relation, rounded = run.curator.relation, run.rounded
+    plan = _plan(run.workload, relation, run.total, cells_limit, ranges, objective, rounded=rounded)
     if plan is None or ranges or objective != "largest":
         return plan
     residuals, _ = plan
     small = direct_bars(run, (*run.workload, *below(run.workload)))
-    beta, relation = share_of_beta(run, residuals), run.curator.relation
-    look = with_small_bars(residuals, residuals.precisions(objective), relation, run.total, small, beta)
+    beta, own = share_of_beta(run, residuals), residuals.precisions(objective)
+    look = with_small_bars(residuals, own, relation, run.total, small, beta, rounded=rounded)
     return residuals, look
 
 
@@ -111,12 +112,14 @@ def _plan(
     cells_limit: int,
     ranges: Sequence[str],
     objective: Objective,
+    *,
+    rounded: bool = False,
 ) -> tuple[Residuals, JointStrategy] | None:
     residuals = Residuals.of(workload, ranges, total=not relation.rows_are_public)
     if not residuals.cliques:
         return None
     check_size(residuals, cells_limit)
-    return residuals, residuals.strategies(residuals.precisions(objective), relation, rho)
+    return residuals, residuals.strategies(residuals.precisions(objective), relation, rho, rounded=rounded)
 
 
 def predicted_error(

@@ -43,10 +43,13 @@ def with_small_bars(
     rho: Fraction,
     widest: Mapping[Clique, float],
     beta: Fraction,
+    *,
+    rounded: bool = False,
 ) -> JointStrategy:
     """A look whose bars for the cliques of `widest` are at most that, found by public numbers alone.
 
-    `beta` is that of each cell. Where none is found, the one that is best for the workload.
+    `beta` is that of each cell; `rounded` says that the noise is rounded normal noise (`Run.rounded`). Where none
+    is found, the one that is best for the workload.
     """
     own = precisions / float(precisions @ residuals.price)
     direct = {clique: direct_precisions(residuals, clique) for clique in widest}
@@ -58,7 +61,7 @@ def with_small_bars(
         tried = (1 - scale * whole) * own
         for clique, part in parts.items():
             tried = tried + scale * part * direct[clique]
-        look = residuals.strategies(tried, relation, rho)
+        look = residuals.strategies(tried, relation, rho, rounded=rounded)
         rows = 0.0 if relation.rows_are_public else None
         tables = ResidualTables(residuals, look, np.zeros(look.cells, np.int64), rows)
         ratios = {c: float(tables.error(c, beta).max()) / most for c, most in widest.items() if most}

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
-from math import log, prod, sqrt
-from statistics import NormalDist
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,12 +16,10 @@ from understudy.mechanism.matrix.many_marginals import JointStrategy
 from understudy.mechanism.matrix.residual_plan import Residuals
 from understudy.query.residuals import assembled, parts_of
 from understudy.rational import Number, probability
+from understudy.releases.residual.half_width import GaussianLaw, half_width
 from understudy.standin.interactions import Interaction
 
 Values = NDArray[np.float64]
-
-ROUNDING = 1 + 1e-9
-"""Lifts an error computed in floats above the true one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,8 +31,8 @@ class ResidualTables:
 
         Σ_{A ⊆ C} u_A ⊗ (1/k_i on every other attribute),   with variance  Σ v_A·Π_{i ∈ A} d_i(x_i)·Π 1/k_i²
 
-    in cell x, where v_A is the parameter of the noise's law (its own variance is no larger) and d_i the squared
-    length of row x_i of W_i⁺.
+    in cell x, where v_A is the parameter of the noise's law (its own variance is no larger, or where it is rounded
+    by 1/12 at most) and d_i the squared length of row x_i of W_i⁺.
     """
 
     residuals: Residuals
@@ -117,9 +113,17 @@ class ResidualTables:
     def _numbers(self) -> dict[Clique, int]:
         return {part.clique: prod(self.look.shape(part)) for part in self.look.parts}
 
+    def law(self, part: Clique) -> GaussianLaw:
+        """The law of a residual's noise."""
+        return GaussianLaw(self.noise[part], self.look.rounded)
+
     def lift(self, clique: Clique) -> float:
-        """Σ 1/(24v) over the noises that a marginal's cells are made of (`half_width`)."""
-        return sum(self._numbers[part] / (24 * self.noise[part]) for part in self._inside(clique))
+        """The sum of the lifts of the noises that a marginal's cells are made of (`half_width`)."""
+        return sum((self._numbers[part] * self.law(part).lift for part in self._inside(clique)), 0.0)
+
+    def looseness(self, clique: Clique) -> float:
+        """The largest looseness of these noises (`half_width`)."""
+        return max((self.law(part).looseness for part in self._inside(clique)), default=1.0)
 
     def reach(self, clique: Clique) -> float:
         """The largest sum of the absolute weights with which noises enter a cell of a marginal (`half_width`)."""
@@ -131,7 +135,11 @@ class ResidualTables:
     def error(self, clique: Clique, beta: Number) -> Values:
         """Half-widths that hold for each cell alone with probability 1 - `beta`."""
         return half_width(
-            self.variance(clique), probability(beta), reach=self.reach(clique), lift=self.lift(clique)
+            self.variance(clique),
+            probability(beta),
+            reach=self.reach(clique),
+            lift=self.lift(clique),
+            looseness=self.looseness(clique),
         )
 
     def sums(self, weights: Mapping[str, Values], beta: Number) -> tuple[Values, Values]:
@@ -162,9 +170,9 @@ class ResidualTables:
                     [lengths[name] if name in own else even[name] ** 2 for name in clique]
                 )
                 reach += _product([reaches[name] if name in own else np.abs(even[name]) for name in clique])
-        lift = self.lift(clique)
+        lift, loose = self.lift(clique), self.looseness(clique)
         widest = float(reach.max(initial=0.0))
-        return value, half_width(variance, probability(beta), reach=widest, lift=lift)
+        return value, half_width(variance, probability(beta), reach=widest, lift=lift, looseness=loose)
 
 
 def _product(vectors: Sequence[Values | None]) -> Values:
@@ -181,26 +189,3 @@ def _combined(table: Values, rows: Sequence[Values]) -> Values:
     for axis, weights in enumerate(rows):
         table = np.moveaxis(np.tensordot(weights, table, axes=(1, axis)), 0, axis)
     return table
-
-
-def half_width(variance: Values, beta: Fraction, *, reach: float, lift: float) -> Values:
-    """t with P[|Σ a_j X_j| > t] ≤ beta, for independent discrete Gaussians X_j of parameters v_j.
-
-    `variance` is V = Σ a_j² v_j, `reach` Σ|a_j| and `lift` Σ 1/(24 v_j). The smaller of two bounds:
-
-        √(2V ln(2/β))
-            E exp(λX) ≤ exp(λ²v/2): completing the square leaves a sum of exp(-(k - c)²/(2v)) over the integers k,
-            which is largest at c = 0.
-        √V·z(β·exp(-lift)) + reach/2, z the two-sided quantile of the normal law
-            P[X = k] ≤ φ_v(k), as Σ_k φ_v(k) ≥ 1 (Poisson summation), and φ_v(k) ≤ exp(1/(24v))·∫ φ_v over k ± ½,
-            as the arithmetic mean of φ_v(k ± u) is at least the geometric one, φ_v(k)·exp(-u²/(2v)). So whatever
-            happens to (X_j) is at most exp(lift) times as likely as for normal numbers rounded to whole ones,
-            which are off by at most ½ each.
-    """
-    deviation = np.sqrt(variance)
-    chernoff = deviation * sqrt(2 * log(2 / float(beta)))
-    tail = float(beta) * float(np.exp(-lift)) / 2
-    if tail < 1e-290:
-        return chernoff * ROUNDING
-    normal = deviation * -NormalDist().inv_cdf(tail) + reach / 2
-    return np.minimum(chernoff, normal) * ROUNDING

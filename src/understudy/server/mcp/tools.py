@@ -16,8 +16,9 @@ from typing import Any
 from understudy.server.gate import Gate
 from understudy.server.inquiry import Inquiry
 from understudy.server.mcp import schemas
+from understudy.server.mcp.arguments import checked
 from understudy.server.mcp.published import read_part
-from understudy.server.mcp.schemas import Schema, checked
+from understudy.server.mcp.schemas import Schema
 from understudy.server.problems import Problem
 from understudy.server.release_shelf import ReleaseShelf
 from understudy.server.tokens import Caller

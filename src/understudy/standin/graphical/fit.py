@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf, sqrt
 
 import numpy as np
@@ -13,6 +13,12 @@ from understudy.standin.graphical.descent import StepMemory, dot
 from understudy.standin.graphical.residual import Reconciled
 from understudy.standin.graphical.tree import Values
 
+SMOOTHER = 2.0
+"""For a fit that tells how many people cells hold: it should follow the noise in them as little as it can."""
+
+LEAST_HELD = 1e-9
+"""People in a cell, at least, so that its slack is finite."""
+
 WINDOW = 8
 """Steps between two looks at how far the answers still move."""
 
@@ -22,14 +28,17 @@ class FitSettings:
     """How closely to follow the measurements, and when to stop.
 
     A cell measured with standard deviation σ may be missed by about `slack_share`·σ counts (at least
-    `least_slack`) for each unit of log potential: less slack follows the noise, more prefers entropy. The fit
-    stops when no measured marginal is expected to move any more by `accuracy` (total variation) or by
+    `least_slack`) for each unit of log potential: less slack follows the noise, more prefers entropy. With a
+    `sparse_slack` above 1, interactions may be missed by up to so many times as much in cells that hold few people
+    for their noise (`FitProblem.with_sparse_slack`): a second fit follows the first, which tells these cells.
+    A fit stops when no measured marginal is expected to move any more by `accuracy` (total variation) or by
     `noise_share` of what the noise leaves uncertain anyway, or when the duality gap certifies that, or after
     `most_passes`.
     """
 
     slack_share: float = 0.4
     least_slack: float = 0.2
+    sparse_slack: float = 1.0
     accuracy: float = 1e-5
     noise_share: float = 0.02
     most_passes: int = 500
@@ -41,6 +50,8 @@ class FitSettings:
             raise ParameterError(
                 f"slacks and accuracies are finite and not negative, the least slack positive: {self}"
             )
+        if not 1 <= self.sparse_slack < inf:
+            raise ParameterError(f"the slack of sparse cells is at least that of others: {self}")
         if self.most_passes < 1 or self.memory < 1:
             raise ParameterError(f"a fit needs at least one pass and one remembered step: {self}")
 
@@ -81,6 +92,11 @@ class FitProblem:
     g_i = N p_i(θ) - z_i + κ_i φ_i the two differ at θ by gap = ½ Σ_i |g_i|² / κ_i, which is at least
     N (KL(p* ‖ p(θ)) + KL(p(θ) ‖ p*)); by Pinsker's inequality on both terms, every query is within ½ √(gap / N) of
     its value at the optimum p*.
+
+    Where the slack of parts is `uneven`, κ_i is a number for each cell, and P_i κ_i P_i takes its place, with P_i
+    the projection on the part's own space: what an interaction misses is an interaction, and no smaller marginal
+    is missed for it. As g·(P κ P)⁺g ≤ Σ g²/κ for every g in that space, the gap is at least what it should be, and
+    still closes at the optimum.
     """
 
     propagator: Propagator
@@ -88,6 +104,7 @@ class FitProblem:
     total: float
     slack: Values
     allowed: tuple[Values, ...] = ()
+    uneven: bool = False
 
     @classmethod
     def of(
@@ -107,12 +124,43 @@ class FitProblem:
             )
         return cls(propagator, reconciled, total, reconciled.space.spread(slack), allowed)
 
+    def smoother(self) -> FitProblem:
+        """The same problem with `SMOOTHER` times the slack for each attribute of a part beyond the first."""
+        space = self.reconciled.space
+        times = {s: SMOOTHER ** (len(s) - 1) if s else 1.0 for s in space.sets}
+        return replace(self, slack=self.slack * space.spread(times))
+
+    def with_sparse_slack(self, point: Point, most: float) -> FitProblem:
+        """The same problem with more slack, up to `most` times, where a `smoother` fit left few people.
+
+        In a cell that holds m people a small log potential t moves m·t of them. If t is normal with variance 1,
+        and the cell was measured with noise of variance v, its most likely value leaves v/m people for each unit
+        of t: that is the slack, where it is more than the even one. Where a cell holds few people for its noise,
+        even slack makes a factor of up to 10 of one standard deviation: little in a marginal, much for whoever
+        compares two such cells, as every model does that predicts an attribute. 1-way parts keep their slack.
+        """
+        space, slack = self.reconciled.space, self.slack.copy()
+        by_size = sorted(space.tables, key=lambda table: table.size)
+        for part in space.parts:
+            own = set(part.attributes)
+            if len(own) > 1:
+                host = next(table for table in by_size if own.issubset(table.attributes))
+                gone = tuple(i for i, a in enumerate(host.attributes) if a not in own)
+                rates = point.rates[host.start : host.stop].reshape(space.layout.shape(host.attributes))
+                held = np.maximum(self.total * rates.sum(axis=gone).ravel(), LEAST_HELD)
+                even = slack[part.start]
+                likely = self.reconciled.variance[part.attributes] / held
+                slack[part.start : part.stop] = np.clip(likely, even, most * even)
+        return replace(self, slack=slack, uneven=True)
+
     def evaluate(self, theta: Values, effects: Values) -> Point:
         space = self.reconciled.space
         logs = [theta[table.start : table.stop] for table in space.tables]
         beliefs = self.propagator.propagate(logs, self.allowed)
         rates = np.concatenate([beliefs.marginal(i) for i in range(len(logs))])
         pull = self.slack * effects
+        if self.uneven:
+            pull = space.projected(pull)
         residual = self.total * space.residuals(rates) - self.reconciled.estimate + pull
         residual[0] = 0.0  # the total is given, not fitted
         value = self.total * (beliefs.log_mass - effects[0])
@@ -126,9 +174,8 @@ class FitProblem:
     def own_slack(self) -> Values:
         """The slack of each clique's own part, over its cells."""
         space = self.reconciled.space
-        return np.concatenate(
-            [np.full(t.size, self.slack[space.place[t.attributes].start]) for t in space.tables]
-        )
+        parts = [space.place[table.attributes] for table in space.tables]
+        return np.concatenate([self.slack[part.start : part.stop] for part in parts])
 
     def noise_error(self, rates: Values) -> float:
         """What the noise leaves uncertain: the mean total variation over the measured marginals."""
@@ -145,6 +192,16 @@ class FitProblem:
         """The largest total variation between two sets of marginals."""
         starts = [t.start for t in self.reconciled.space.tables]
         return float(0.5 * np.add.reduceat(np.abs(after - before), starts).max())
+
+
+def solved(problem: FitProblem, start: Values, settings: FitSettings) -> tuple[Point, FitReport]:
+    """The optimum; with a `sparse_slack`, that of the slack which a first, smoother fit calls for."""
+    if settings.sparse_slack == 1:
+        return minimise(problem, start, settings)
+    point, first = minimise(problem.smoother(), start, settings)
+    uneven = problem.with_sparse_slack(point, settings.sparse_slack)
+    point, second = minimise(uneven, point.theta, settings)
+    return point, replace(second, passes=first.passes + second.passes)
 
 
 def minimise(problem: FitProblem, start: Values, settings: FitSettings) -> tuple[Point, FitReport]:

@@ -19,7 +19,7 @@ from understudy.query.constraint import Constraint
 from understudy.query.linear import LinearQuery
 from understudy.standin.graphical.answer import Answers
 from understudy.standin.graphical.belief import Beliefs, Propagator
-from understudy.standin.graphical.fit import FitProblem, FitReport, FitSettings, minimise
+from understudy.standin.graphical.fit import FitProblem, FitReport, FitSettings, solved
 from understudy.standin.graphical.residual import ResidualCounts, maximal, reconcile
 from understudy.standin.graphical.sample import sample
 from understudy.standin.graphical.tree import (
@@ -272,7 +272,7 @@ def fit(
         settings=settings,
         allowed=_inward_zeros(frame, constraints),
     )
-    point, report = minimise(problem, _beginning(layout, problem, start), settings)
+    point, report = solved(problem, _beginning(layout, problem, start), settings)
     factors = tuple(
         LogFactor(layout.clique(t.attributes), layout.outward(t.attributes, point.theta[t.start : t.stop]))
         for t in reconciled.space.tables

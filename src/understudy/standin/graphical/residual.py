@@ -122,7 +122,18 @@ class ResidualSpace:
         self._expand.run(work)
         return work[: self.cells]
 
-    # The three programs share one block of memory: the tables, then the parts.
+    def projected(self, functions: Values) -> Values:
+        """Functions on the cells of every set, each without what smaller sets of the lattice tell of it.
+
+        This is the orthogonal projection on the space of the set's own part.
+        """
+        rest = np.empty(self._projected.memory - self.cells - self.size)
+        work = np.concatenate([np.empty(self.cells), functions, rest])
+        self._projected.run(work)
+        begin = self.cells + self.size
+        return work[begin : begin + self.size]
+
+    # The four programs share one block of memory: the tables, then the parts.
 
     def _write(self) -> tuple[ProgramWriter, list[TableRegion], dict[Attributes, TableRegion]]:
         writer = ProgramWriter(self.layout)
@@ -166,6 +177,17 @@ class ResidualSpace:
             for s, part in own.items():
                 share = [self._share(s, table.attributes)]
                 writer.sweep(part, write=[parts[s]], scale=share, resume=True, store=False, add=True)
+        return writer.finish()
+
+    @cached_property
+    def _projected(self) -> PassProgram:
+        writer, _, parts = self._write()
+        found = {s: writer.region(s) for s in self.sets}
+        for s, part in parts.items():
+            own = {t: writer.region(t) for t in self.within(s)}
+            writer.sweep(part, write=list(own.values()), resume=True, store=False)
+            self._take_apart(writer, own)
+            writer.sweep(own[s], write=[found[s]], resume=True, store=False)
         return writer.finish()
 
     @cached_property
