@@ -6,9 +6,10 @@ column of two values, and once on the released part itself; the area under its c
 mean over seeds with half of its 95% interval. `weight` is what marginals with that column weigh more: 1 is a
 release that knows of no target, and the product's own is that of `--target`.
 
-With `--causes` what is lost on the way is told apart instead: models learn from a sample of the released part,
-from rows of the stand-in alone, from rows that agree with the answers, from rows that were moved to exact answers,
-all of them or those with the target, and from rows of a release at epsilon 1000, which has next to no noise.
+With `--causes` what is lost on the way is told apart instead. The odds of the column, as the stand-in's tree tells
+them itself, are tested without a model. Models learn from a sample of the released part, from rows of the stand-in
+alone, from rows that agree with the answers, from rows that were moved to exact answers, all of them or those with
+the target, and from rows of a release at epsilon 1000, which has next to no noise.
 
 Run: python -m bench.model_utility [--table adult] [--target income>50K] [--epsilons 1] [--weights 1 4] [--seeds 5]
                                    [--causes]
@@ -38,6 +39,7 @@ from bench.synthesis_tables import Sheet, table
 from bench.tables import Codes, NotAtHand
 from bench.verdict import Verdict, at_least, ended, not_run, shown, verdict
 from understudy.releases.adaptive.adaptive import adaptive
+from understudy.releases.adaptive.rows import AdaptiveStandIn
 from understudy.releases.agreement import agreeing_rows
 from understudy.releases.synthetic import sample_codes
 from understudy.releases.target import TARGET_WEIGHT, weighted_for
@@ -78,6 +80,24 @@ def released(sheet: Sheet, target: str, epsilon: float, weight: int, seed: int) 
     return agreeing_rows(outcome.standin, every, round(outcome.rows), np.random.default_rng(seed))
 
 
+def odds_area(standin: AdaptiveStandIn, test: Codes, target: str) -> float:
+    """The area under the curve, on the test rows, of the target's odds by the stand-in's tree."""
+    from sklearn.metrics import roc_auc_score
+
+    merging = standin.merging
+    groups = {
+        name: np.searchsorted(starts, np.asarray(test[name]), side="right") - 1
+        for name, starts in zip(standin.domain.names, merging.starts, strict=True)
+    }
+    odds = np.zeros(len(test[target]))
+    for factor in standin.model.factors:
+        if target in factor.clique:
+            axis = factor.clique.index(target)
+            more = np.diff(factor.logs, axis=axis).squeeze(axis)
+            odds += more[tuple(groups[name] for name in factor.clique if name != target)]
+    return float(roc_auc_score(test[target], odds))
+
+
 NO_NOISE = 1000.0
 """An epsilon whose noise does not matter."""
 
@@ -92,6 +112,8 @@ def causes(sheet: Sheet, test: Codes, target: str, epsilon: float, seed: int) ->
     counts = sheet.counts([answer.clique for answer in noisy])
     exact = [replace(answer, counts=c.astype(np.float64)) for answer, c in zip(noisy, counts, strict=True)]
     mixed = [e if target in e.clique else n for n, e in zip(noisy, exact, strict=True)]
+    assert isinstance(outcome.standin, AdaptiveStandIn)
+    found["the stand-in's own odds"] = odds_area(outcome.standin, test, target)
     found["rows of the stand-in"] = area(sample_codes(outcome.standin, rows, rng), test, target)
     for what, answers in (
         ("answers", noisy),

@@ -12,8 +12,9 @@ from pathlib import Path
 import pyarrow.csv as csv
 
 import understudy as us
+from understudy.declaration.outline import unreviewed
 from understudy.errors import InsufficientBudgetError
-from understudy.table.draft import unreviewed, write
+from understudy.table.draft_file import write
 from understudy_demo import town
 
 # What is publicly known about the columns: census classes, not what the table happens to hold.

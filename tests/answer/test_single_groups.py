@@ -10,6 +10,7 @@ import understudy as us
 from understudy.declaration.file import parse
 from understudy.ledger.memory import MemoryLedger
 from understudy.noise.samplers import SeededNoise
+from understudy.query import disjoint
 
 PURE, ZCDP = "{epsilon: 9}", "{epsilon: 9, delta: 1e-6}"
 DAYS = """\
@@ -91,7 +92,19 @@ def test_a_session_counts_groups_as_before():
     assert len(read.marginals) == 1
 
 
-def test_conditions_that_would_take_too_large_a_table_to_tell_apart_are_not_counted_one_by_one(monkeypatch):
-    monkeypatch.setattr("understudy.query.disjoint.MAX_TABLE", 100)
+@pytest.fixture
+def small_tables(monkeypatch):
+    """Nothing is found out about conditions on more than 100 cells, and nothing is remembered of that."""
+    found_out = (disjoint.excludes, disjoint.are_disjoint, disjoint.row_parts, disjoint._stacked)
+    for function in found_out:
+        function.cache_clear()
+    monkeypatch.setattr(disjoint, "MAX_TABLE", 100)
+    yield
+    for function in found_out:
+        function.cache_clear()
+
+
+@pytest.mark.usefixtures("small_tables")
+def test_conditions_that_would_take_too_large_a_table_to_tell_apart_are_not_counted_one_by_one():
     p = days()
     assert len(p._reader.select("SELECT day // 3, count(*) FROM t GROUP BY 1").marginals) == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 
 import numpy as np
+import pytest
 
 from ledger.durable import in_child
 from understudy.ledger.asking_lock import AskingLock
@@ -61,6 +62,41 @@ def test_the_thread_that_forks_keeps_its_lock_in_the_child():
     lock = AskingLock("session")
     with lock:
         assert in_child(lambda: entered(lock)) == "entered"
+
+
+def by_another_thread(job) -> None:
+    other = threading.Thread(target=job)
+    other.start()
+    other.join(10)
+    assert not other.is_alive()
+
+
+def test_a_job_outside_lets_others_in_and_tells_whether_any_came():
+    lock = AskingLock("session")
+
+    def if_free():
+        with lock.if_free() as inside:
+            assert inside
+
+    with lock:
+        assert lock.without(lambda: None)
+        assert not lock.without(lambda: by_another_thread(lambda: entered(lock)))
+        assert not lock.without(lambda: by_another_thread(if_free))
+        assert lock.without(lambda: None)
+
+
+def test_a_job_outside_that_fails_ends_inside():
+    lock = AskingLock("session")
+    with lock:
+        with pytest.raises(ZeroDivisionError):
+            lock.without(lambda: 1 / 0)
+
+        def refused():
+            with lock.if_free() as inside:
+                assert not inside
+
+        by_another_thread(refused)
+    by_another_thread(lambda: entered(lock))
 
 
 def test_a_holdout_that_is_asked_by_threads_does_not_hang_a_child():

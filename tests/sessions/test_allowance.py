@@ -21,6 +21,9 @@ from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.query.workload import marginals
 from understudy.sessions import allowance
+from understudy.sessions.answer_memory import identity
+from understudy.sessions.calibrator import rounded
+from understudy.sessions.looks import FirstLook, LookPurchase
 from understudy.sessions.opening import session as session_of
 from understudy.sessions.quantile_buyer import QuantileBuyer
 from understudy.sessions.terms import conjunctions, ranges
@@ -311,3 +314,73 @@ def test_a_class_without_a_price_is_not_bought_and_the_count_is():
         some = LinearQuery.conjunction(letters, {"a": draw.random(letters["a"].size) < 0.5})
         assert session.ask_marginal(Marginal.of(some)).error <= session.width
     assert {step["kind"] for step in session._buyer.journal.all()} == {"fresh"}
+
+
+def test_questions_that_are_counted_late_cost_no_more_than_when_they_were_asked():
+    """Questions about different cells cost as much as the dearest of them: the last one counted got least of β."""
+    domain = Domain((Categories(name="k", values=tuple(f"v{i}" for i in range(149))),))
+    truth = Cells(domain, np.full(150, 200))
+    terms = {"alpha": 0.02, "beta": 0.05, "queries": 200}
+    late, direct = (
+        session_of(curator_of(truth, **GAUSSIAN, seed=1), **terms, mechanism=mechanism)
+        for mechanism in ("auto", "direct")
+    )
+    allowed = late._buyer.policy._allowance
+    for place in range(150):
+        question = Marginal.of(LinearQuery.conjunction(domain, {"k": np.arange(150) == place}))
+        direct.ask_marginal(question)
+        allowed.asked(question)
+    while allowed._waiting:
+        allowed._count_waiting(150)
+    assert 0.7 * direct.curator.ledger.spent.units < allowed._direct_cost <= direct.curator.ledger.spent.units
+
+
+@pytest.mark.parametrize("repeats", [0.0, 0.5])
+def test_shares_of_questions_that_are_counted_late_are_no_smaller(repeats):
+    """Of 300 questions, in some of them new ones; each is counted at once, or later, in whatever number."""
+    session = session_of(curator(**GAUSSIAN), alpha=0.02, beta=0.05, queries=300)
+    draw, allowed = np.random.default_rng(2), session._buyer.policy._allowance
+    left, waiting = session._buyer.policy.beta.left, list[float]()
+    for place in range(1, 300):
+        ahead = session._buyer.policy._terms.ahead(place) + 1
+        if draw.random() >= repeats:
+            waiting.append(rounded(left / ahead))
+            left -= waiting[-1]
+        for alone in waiting[: draw.integers(len(waiting) + 1)] if draw.random() < 0.1 else ():
+            assert allowed._share(place) >= alone
+            allowed._left -= allowed._least
+            waiting.pop(0)
+
+
+def test_the_question_in_hand_counts_for_the_purchase_that_is_made_for_it():
+    session = session_of(curator(**GAUSSIAN), alpha=0.02, beta=0.05, queries=1000)
+    allowed, asked = session._buyer.policy._allowance, iter(everything(np.random.default_rng(1)))
+    question = next(one for one in asked if not one.by)
+    before = allowed._direct_cost
+    assert allowed._with(None, 1) == before
+    assert allowed._with(question, 1) > before
+    assert allowed._direct_cost == before
+    assert allowed._with(conjunction(), 1) == before  # everybody: public here
+    allowed.asked(question)
+    counted = allowed._with(question, 1)
+    allowed._count_waiting(1)
+    assert allowed._direct_cost == counted
+
+
+@pytest.mark.parametrize("is_begun", [False, True])
+def test_a_question_whose_first_look_was_made_is_not_counted_twice(is_begun, monkeypatch):
+    session = session_of(curator(**GAUSSIAN), alpha=0.02, beta=0.05, queries=1000)
+    policy, seen = session._buyer.policy, []
+    question = conjunction(age=np.arange(10) < 3, town=np.arange(6) == 1)
+    known = session._buyer.known.knowledge.copy()
+    look = LookPurchase.split(session._buyer.calibrator, policy.direct(known, question, asked=1), 0.5)
+    if is_begun:
+        known.first_looks[identity(question)] = FirstLook(look, np.array(100.0))
+    offer = policy._ski_rental._offer(("age",), conjunction().where, ("ranges",), policy.beta.left, 0.0)
+    monkeypatch.setattr(policy._ski_rental, "choose", lambda *_, **__: offer)
+    monkeypatch.setattr(
+        "understudy.sessions.permission.Permission.permits",
+        lambda self, purchases, *, asked, question=None: seen.append(question),
+    )
+    policy.purchase(known, question, asked=1)
+    assert seen[-1] is (None if is_begun else question)

@@ -12,6 +12,7 @@ from counted import curator_of
 from session_analysts import attributes, table_of
 from session_table import DOMAIN, conjunction, curator
 from understudy.privacy.price import Price
+from understudy.query.box import Box
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.sessions import ski_rental
@@ -136,7 +137,7 @@ def test_a_class_gets_the_part_of_beta_of_the_classes_that_it_contains():
     rental, by = policy._ski_rental, ("age", "sex")
     for one, kind in (("age", "ranges"), ("town", "subsets")):
         rental.bought(rental._offer((one,), where, (kind,), policy.beta.left, 0.0))
-    assert rental._paid_inside((by, ())) == rental._prices[("age",), ()] > 0
+    assert rental._paid_inside((by, ())) == rental._spent[("age",), ()] > 0
     assert rental._paid_inside((by, (("town", b"x"),))) == 0
 
 
@@ -175,8 +176,8 @@ def test_a_class_whose_members_were_nearly_all_asked_for_is_not_bought(monkeypat
 
 @pytest.mark.parametrize("of_cells", [False, True])
 def test_all_marginals_are_not_bought_where_nearly_all_of_them_were_asked_for(of_cells):
-    """Of six marginals five have cost 20 each, and the class costs 50: it would spare one. Of their cells most would
-    still have to be bought.
+    """Of six marginals five have cost 20 each, and the class costs 50: it would spare one. Of their cells most
+    would still have to be bought.
     """
     session = session_of(curator(**ABUNDANT), alpha=0.02, beta=0.05, queries=10_000)
     rental = MarginalsSkiRental(of_cells=of_cells)
@@ -186,3 +187,19 @@ def test_all_marginals_are_not_bought_where_nearly_all_of_them_were_asked_for(of
     assert rental.due(session._buyer.calibrator, last, 1, asked=6, ahead=10_000) == 2
     assert rental._worth > 100
     assert rental.is_worth(Price("rho", Fraction(50))) is of_cells
+
+
+def test_what_was_paid_for_the_questions_of_a_smaller_class_counts_as_answered_by_a_larger_one():
+    """Else a class of two attributes would get less of β the more was paid for each of them before."""
+    session = session_of(curator(**ABUNDANT), alpha=0.02, beta=0.05, queries=1000)
+    policy = session._buyer.policy
+    rental, everyone = policy._ski_rental, conjunction().where
+    for cut in range(1, 4):
+        box = Box.of(conjunction(age=np.arange(10) < cut).where)
+        assert box is not None
+        rental.pay(box, Price("rho", Fraction(cut)), float(cut))
+    offer = rental._offer(("age",), everyone, ("ranges",), policy.beta.left, 0.0)
+    assert offer is not None
+    rental.bought(offer)
+    assert rental._paid_inside((("age", "sex"), ())) == pytest.approx(6 + float(offer.price.amount))
+    assert rental._paid_inside((("sex", "town"), ())) == 0

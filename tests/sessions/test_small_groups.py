@@ -59,7 +59,7 @@ def swept(session: Session, truth: Cells, *first: Marginal) -> None:
     draw, cells = np.random.default_rng(5), np.arange(16)
     ranges = [((cells >= low) & (cells <= high)) for low, high in np.sort(draw.integers(0, 16, (12, 2)))]
     for question in (*first, *(in_town(**{name: some}) for name in ("age", "hours") for some in ranges)):
-        plan = session._planned(session._least([question]), "")
+        plan = session._parts.planned(session._least([question]), "")
         quoted = session._buyer.funds("").quote(plan.purchases).units
         before = session.curator.ledger.spent.units
         answer = session.ask_marginal(question)

@@ -9,10 +9,10 @@ table than the answers themselves.
 What is in the way, and which moves are made, `row_agreement` says. Everything here is made of released numbers: it
 is post-processing and costs nothing.
 
-Rows of a table that is not long meet all targets at once. Those of a long one, for which that takes too much work,
-meet the large targets in rounds (`meet_in_rounds`), or, where there are few kinds of rows, are drawn by weights
-(`raking`) and moved a little. At last they meet the columns and the pairs; those of a table that is not long do so
-where many still moved when all that work allows was done.
+Rows that are near their targets meet all of them at once. Those that are far, as rows of a weak stand-in are, and
+those of long tables, for which that takes too much work, meet the large targets in rounds (`meet_in_rounds`).
+Where a long table has few kinds of rows, they are drawn by weights instead (`raking`) and moved a little. At last
+rows meet the columns and the pairs, unless they had met all targets at once and hardly moved any more.
 """
 
 from __future__ import annotations
@@ -83,20 +83,17 @@ def agreeing_rows(
     if not told or not rows:
         return codes
     domain, asked, zeros = standin.domain, targets(told), _zeros(standin, told)
-    lines, settled = as_lines(domain, codes), False
-    if not is_long(domain, asked, rows):
-        every = RowAgreement.of(domain, lines, asked, zeros)
-        if not is_far(every):
-            every.descend(rng)
-            settled = every.moving <= STILL_MOVING
-        else:
-            meet_in_rounds(domain, lines, asked, zeros, rng)
-    elif (raked := raked_rows(domain, codes, raking_order(asked, rng), rng)) is not None:
-        lines = as_lines(domain, raked)
+    long, settled = is_long(domain, asked, rows), False
+    raked = raked_rows(domain, codes, raking_order(asked, rng), rng) if long else None
+    lines = as_lines(domain, codes if raked is None else raked)
+    if raked is not None:
         every = RowAgreement.of(domain, lines, asked, zeros)
         every.settle(rng, work=RAKED_WORK, part=LEAST_PART, tried=RAKED_TRIED)
-    else:
+    elif long or is_far(every := RowAgreement.of(domain, lines, asked, zeros)):
         meet_in_rounds(domain, lines, asked, zeros, rng)
+    else:
+        every.descend(rng)
+        settled = every.moving <= STILL_MOVING
     if not settled and (small := small_targets(asked)):
         RowAgreement.of(domain, lines, small, zeros).descend(rng, looks=LAST_WORK // len(small))
     return {name: line.astype(np.int64) for name, line in zip(domain.names, lines, strict=True)}

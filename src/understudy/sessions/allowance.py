@@ -10,6 +10,7 @@ first counts, which get more than an even share (`beta_spending`).
 
 Rule        A purchase ahead is made only where, with it, C ≤ (RATIO - κ)·D + FREE·u + G; u is the price of one
             count, and G is what counts so far were cheaper than κ times as dear, at the cell where this is least.
+            D is with the question in hand, which the purchase is made for.
 Promise     After every question of every sequence a session has cost at most RATIO·D + FREE·u.
             [competitive ratio 3/2; Karlin, Manasse, Rudolph, Sleator 1988 for renting and buying]
 Why         A question's own counts are bought only where nothing else answers it, at most κ times as dear as by
@@ -29,6 +30,11 @@ Needed      Where counts cost what they cost by themselves, no deterministic rul
 Asked for   The number of rows where that is private, and the ranges that quantiles buy in a direct session as well
             (`quantile_buyer`), count as questions, on both sides, and need no allowance. A class that was ordered
             is a question that only a session of this kind answers: it is left out on both sides.
+Counted     Who asks directly gives the question that comes as the a-th of k the part 1/(k - a + 1) of what is left
+late        of β. These shares never fall: after a share of s = L/(k - a + 1) the next is at least (L - s)/(k - a),
+            which is s. So each is at least the first, b/k, where b is what counts have of β; before the i-th at
+            most β - (i - 1)·b/k is left. A question that is counted when the c-th comes, c ≥ a, is given the part
+            1/(k - c + 1) of that: no less than it gets directly. So its price is no more, and neither is D.
 Privacy     Prices and questions are public. Nothing is looked at, and nothing is spent.
 
 D is a lower bound here: questions that were answered for nothing are counted when a purchase waits for them, and
@@ -49,6 +55,7 @@ from understudy.privacy.event import Event
 from understudy.privacy.joint import Joint
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
+from understudy.sessions.beta_account import BetaAccount
 from understudy.sessions.calibrator import Calibrator, rounded
 from understudy.sessions.cell_loads import CellLoads, costs_no_cell_more
 from understudy.sessions.direct import DirectPurchase, intervals
@@ -63,6 +70,9 @@ FREE = 3
 
 LARGE = 4
 """Questions that wait are not counted while, at so many single counts each, they would not be enough."""
+
+LEAST = 0.99
+"""Rounding makes a share of β at most this much smaller."""
 
 MOST_COUNTED = 32
 """Questions that wait and are counted at once: counting takes milliseconds each, and whoever asks for a price
@@ -85,7 +95,8 @@ class Allowance:
         self._direct, self._ahead = self._joint.start(), self._joint.start()
         domain = calibrator.curator.domain
         self._alone, self._paid = CellLoads(domain, self._joint), CellLoads(domain, self._joint)
-        self._left = float(terms.beta)
+        alone = BetaAccount(float(terms.beta), rows_are_public=calibrator.relation.rows_are_public)
+        self._left, self._least = float(terms.beta), LEAST * alone.left / terms.queries
         self._waiting: deque[Marginal] = deque(maxlen=MOST_WAITING)
         self._asked_for: set[tuple[Clique, str]] = set()
 
@@ -120,9 +131,15 @@ class Allowance:
     # ---- the rule
 
     def permits(
-        self, events: Sequence[Event], *, least_share: float, asked: int, dearer: Fraction = Fraction(1)
+        self,
+        events: Sequence[Event],
+        *,
+        least_share: float,
+        asked: int,
+        dearer: Fraction = Fraction(1),
+        question: Marginal | None = None,
     ) -> bool:
-        """Whether purchases ahead may be made now.
+        """Whether purchases ahead may be made now; `question` is the one in hand, for which they are.
 
         `least_share` is the least share of β, as a probability, that a count of the session can get once they have
         been made, and `dearer` how many times as dear as a count with this share it can be beside that (`looks`);
@@ -140,10 +157,18 @@ class Allowance:
 
         if is_enough(self._direct_cost):
             return True
-        if not is_enough(self._direct_cost + LARGE * unit * len(self._waiting)):
+        coming = len(self._waiting) + (question is not None)
+        if not is_enough(self._direct_cost + LARGE * unit * coming):
             return False
         self._count_waiting(asked)
-        return is_enough(self._direct_cost)
+        return is_enough(self._with(question, asked))
+
+    def _with(self, question: Marginal | None, asked: int) -> int:
+        """D in units, with the question in hand: it counts whatever answers it, once it is answered."""
+        if question is None or self._is_public(question):
+            return self._direct_cost
+        event = self._alone_event(question, self._share(asked))
+        return self._joint.cost(self._joint.after(self._direct, event)).units
 
     def _gain(self, kappa: Fraction) -> int:
         """G of the module, in units: what every cell was spared of κ times what questions cost by themselves."""
@@ -158,12 +183,11 @@ class Allowance:
             marginal = self._waiting.popleft()
             if self._is_public(marginal):  # it costs nothing directly either, and takes no share of β there
                 continue
-            share = self._share(asked)
-            self._left -= share
-            self._count(marginal, share)
+            self._count(marginal, self._share(asked))
+            self._left -= self._least
 
     def _share(self, asked: int) -> float:
-        """The part of β that a question gets which is bought by itself: an even one of what is left."""
+        """At least the part of β that a question gets which is bought by itself: an even one of what is left."""
         return rounded(self._left / (self._terms.ahead(asked) + 1))
 
     def _price(self, share: float) -> Fraction:
@@ -176,7 +200,11 @@ class Allowance:
 
     def _count(self, marginal: Marginal, share: float) -> None:
         """Add one more question to the account of D."""
-        purchase = DirectPurchase.of(self._calibrator, self._public, marginal, share)
-        event = self._calibrator.charged(purchase.event(self._calibrator))
+        event = self._alone_event(marginal, share)
         self._direct = self._joint.after(self._direct, event)
         self._alone.add(event)
+
+    def _alone_event(self, marginal: Marginal, share: float) -> Event:
+        """What a question is charged that is bought by itself."""
+        purchase = DirectPurchase.of(self._calibrator, self._public, marginal, share)
+        return self._calibrator.charged(purchase.event(self._calibrator))

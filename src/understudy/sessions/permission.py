@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from understudy.errors import RefusedError
+from understudy.query.marginal import Marginal
 from understudy.sessions.allowance import Allowance
 from understudy.sessions.beta_account import BetaAccount
 from understudy.sessions.beta_spending import least_share
@@ -33,8 +34,9 @@ class Permission:
     planned: tuple[Purchase, ...] = ()
     """What is planned ahead and not made yet, beside which others are permitted; its shares of β are taken."""
 
-    def permits(self, purchases: Sequence[Purchase], *, asked: int) -> bool:
-        """Whether the allowance permits purchases ahead, beside those planned. Histograms have β of their own.
+    def permits(self, purchases: Sequence[Purchase], *, asked: int, question: Marginal | None = None) -> bool:
+        """Whether the allowance permits purchases ahead of a question, beside those planned. Histograms have β of
+        their own.
 
         What may follow is reckoned with: falling shares of β for counts, in two looks; or, after a main class,
         even shares in one look, which are less dear in the end (`are_shares_even`). The allowance does not permit
@@ -48,7 +50,13 @@ class Permission:
             shares.append(left / expected)
         try:
             return any(
-                self.allowance.permits(events, least_share=least, dearer=dearer(self.calibrator), asked=asked)
+                self.allowance.permits(
+                    events,
+                    least_share=least,
+                    dearer=dearer(self.calibrator),
+                    asked=asked,
+                    question=question,
+                )
                 for least in shares
             )
         except RefusedError:

@@ -28,7 +28,7 @@ from understudy.sessions.families import Kind
 from understudy.sessions.histogram import HistogramPurchase, RowCountPurchase
 from understudy.sessions.histogram_rent import HistogramRents, due_at
 from understudy.sessions.knowledge import Knowledge, Place, boxes_of
-from understudy.sessions.looks import LookPurchase
+from understudy.sessions.looks import LookPurchase, next_look
 from understudy.sessions.marginals_class import MarginalsPurchase
 from understudy.sessions.marginals_rental import MarginalsSkiRental, cell_of
 from understudy.sessions.named_classes import check_class, covers, product_class
@@ -395,7 +395,12 @@ class PurchasePolicy:
         product = self._ski_rental.choose(
             box, direct.price, paid=self._paid_before(), left=self.beta.left, asked=asked, ahead=ahead
         )
-        return product if product is not None and self._permission.permits([product], asked=asked) else direct
+        if product is None:
+            return direct
+        new = (
+            marginal if next_look(knowledge, marginal) is None else None
+        )  # with its first look it was counted
+        return product if self._permission.permits([product], asked=asked, question=new) else direct
 
     def group_count(
         self, knowledge: Knowledge, wanted: ProductPurchase, *, asked: int

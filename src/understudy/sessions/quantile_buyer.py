@@ -302,6 +302,7 @@ class QuantileBuyer:
             return
         for count in walk.asked:
             if buyer.memory.find(count) is None:
+                buyer.asked += 1
                 buyer.deduced(count, buyer.nothing)
 
     def _answer(self, search: QuantileSearch, *, was_told: bool) -> Answer:

@@ -103,7 +103,7 @@ class SkiRental:
         self._served: dict[tuple[Clique, bool], float] = {}
         self._feasible: dict[tuple[Clique, tuple[Kind, ...]], bool] = {}
         self._held: dict[Class, tuple[Kind, ...]] = {}
-        self._prices: dict[Class, float] = {}
+        self._spent: dict[Class, float] = {}
         self._places: set[Place] = set()
         self._like: dict[Clique, tuple[Kind, ...]] = {}
         self._runs: dict[Class, _QuestionRun] = {}
@@ -213,10 +213,12 @@ class SkiRental:
         if (by, place) not in self._held:
             self._like[by] = purchase.kinds
         self._held[by, place] = purchase.kinds
-        self._prices[by, place] = self._prices.get((by, place), 0.0) + float(purchase.price.amount)
         self._places.add(place)
+        spent = float(purchase.price.amount)
         for _, payment in self._rent.pop((by, place), []):
+            spent += payment.amount
             payment.counts = False
+        self._spent[by, place] = self._spent.get((by, place), 0.0) + spent
 
     def holds(self, by: Clique) -> bool:
         """Whether a class of all rows on some attributes was bought."""
@@ -305,11 +307,11 @@ class SkiRental:
         )
 
     def _paid_inside(self, candidate: Class) -> float:
-        """What was paid for classes on some of a class's attributes, of the same rows: it answers what they do."""
+        """What was paid for classes on some of a class's attributes, of the same rows, and before them for their
+        questions: it answers what they do.
+        """
         by, place = candidate
-        return sum(
-            price for (held, of), price in self._prices.items() if of == place and set(held) <= set(by)
-        )
+        return sum(spent for (held, of), spent in self._spent.items() if of == place and set(held) <= set(by))
 
     def _is_asked_for(self, candidate: Class, run: _QuestionRun) -> bool:
         """Whether a class is being asked for.
