@@ -42,6 +42,9 @@ costs more in one session than in another (κ of `allowance`)."""
 MOST_COUNTS = 128
 """The most counts of a search, in all groups of a marginal."""
 
+MOST_KEPT = 256
+"""Searches that are kept for who asks again."""
+
 Running = Mapping[int, QuantilesOfBins]
 """The quantiles of a question, by the places of their marginals."""
 
@@ -67,6 +70,7 @@ class QuantileBuyer:
         self._buyer = buyer
         self._told: set[tuple[Identity, QuantilesOfBins]] = set()
         self._ended: set[tuple[Identity, QuantilesOfBins]] = set()
+        self._latest: dict[tuple[Identity, QuantilesOfBins], QuantileSearch | None] = {}
 
     # ---- what has to be bought
 
@@ -121,13 +125,22 @@ class QuantileBuyer:
         return found
 
     def _search(self, marginal: Marginal, need: QuantilesOfBins) -> QuantileSearch | None:
-        """None where the quantiles are made of cells."""
-        knowledge, calibrator = self._buyer.known.knowledge, self._buyer.calibrator
-        if not calibrator.is_ordered(need.over):
+        """None where the quantiles are made of cells. The latest searches are kept, with what they found."""
+        key = identity(marginal), need
+        if key not in self._latest:
+            while len(self._latest) >= MOST_KEPT:
+                self._latest.pop(next(iter(self._latest)), None)
+            self._latest[key] = self._search_anew(marginal, need)
+        return self._latest[key]
+
+    def _search_anew(self, marginal: Marginal, need: QuantilesOfBins) -> QuantileSearch | None:
+        calibrator = self._buyer.calibrator
+        search = QuantileSearch.of(marginal, need, calibrator.width)
+        if search is None or not calibrator.is_ordered(need.over):
             return None
-        search = QuantileSearch.of(knowledge, marginal, need, calibrator.width)
-        is_long = search is not None and len(search.groups) * search.most > MOST_COUNTS
-        return None if is_long and not self._are_ranges_cheaper(marginal, need) else search
+        is_long = len(search.groups) * search.most > MOST_COUNTS
+        offer = self._offer(search, search.most, len(search.groups), 1) if is_long else None
+        return None if is_long and offer is None else search
 
     def _walk(self, search: QuantileSearch) -> Walk:
         """How far a search comes by what is known now."""
@@ -141,10 +154,6 @@ class QuantileBuyer:
             return high - low <= most + TOUCHING or memory.find(count) is not None
 
         return search.walk(known.knowledge, is_told, takes_all=is_direct)
-
-    def _are_ranges_cheaper(self, marginal: Marginal, need: QuantilesOfBins) -> bool:
-        search = QuantileSearch.of(self._buyer.known.knowledge, marginal, need, self._buyer.calibrator.width)
-        return search is not None and self._offer(search, search.most, len(search.groups), 1) is not None
 
     def _ranges(
         self, forecast: Forecast, search: QuantileSearch, walk: Walk, asked: int

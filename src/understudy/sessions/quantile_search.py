@@ -19,7 +19,7 @@ Privacy     What is asked next is a function of the question and of released cou
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from math import ceil, log2
 
@@ -30,7 +30,7 @@ from understudy.query.box import Box
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.query.quantiles_of_bins import Bools, Floats, QuantilesOfBins, can_hold
-from understudy.sessions.direct import running_sums
+from understudy.sessions.direct import has_running_sums, running_sums
 from understudy.sessions.knowledge import Knowledge, boxes_of
 
 BESIDE = 2
@@ -75,14 +75,14 @@ class QuantileSearch:
     need: QuantilesOfBins
     box: Box
     width: float
+    _last: list[tuple[Knowledge, tuple[Floats, Floats]]] = field(default_factory=list, repr=False)
+    """The knowledge of which the running sums were found last, and these: nobody adds to it any more."""
 
     @classmethod
-    def of(
-        cls, knowledge: Knowledge, marginal: Marginal, need: QuantilesOfBins, width: float
-    ) -> QuantileSearch | None:
+    def of(cls, marginal: Marginal, need: QuantilesOfBins, width: float) -> QuantileSearch | None:
         """None where quantiles cannot be searched for: of cells that conditions cut, or of too many of them."""
         box = boxes_of(marginal)
-        if box is None or need.bins < 2 or running_sums(knowledge, marginal, need.over) is None:
+        if box is None or need.bins < 2 or not has_running_sums(marginal, need.over):
             return None
         return cls(marginal, need, box, width)
 
@@ -112,10 +112,13 @@ class QuantileSearch:
 
     def ends(self, knowledge: Knowledge) -> tuple[Floats, Floats]:
         """The lower and upper ends of the running sums in each group: the last axis is that of the bins."""
+        if self._last and self._last[0][0] is knowledge:
+            return self._last[0][1]
         found = running_sums(knowledge, self.marginal, self.need.over)
         assert found is not None
         axis = self.marginal.by.index(self.need.over)
         least, most = (np.moveaxis(part, axis, -1)[..., : self.need.bins] for part in found)
+        self._last[:] = [(knowledge, (least, most))]
         return least, most
 
     def walk(self, knowledge: Knowledge, is_told: IsTold, *, takes_all: bool) -> Walk:
