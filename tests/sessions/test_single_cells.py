@@ -15,6 +15,7 @@ from understudy.privacy.budget import Budget
 from understudy.query.box import Box
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
+from understudy.sessions import policy
 from understudy.sessions.calibrator import Calibrator
 from understudy.sessions.marginals_class import MarginalsPurchase, can_buy, why_not
 from understudy.sessions.marginals_rental import MarginalsSkiRental, cell_of
@@ -40,6 +41,26 @@ def test_single_counts_lead_to_the_class_of_marginals(monkeypatch):
     assert answers[-1].cost.units == 0
     for question, answer in zip(pairs(BINARY.domain), answers, strict=True):
         assert abs(answer.value - BINARY.exact(question)) <= answer.error <= session.width
+
+
+def test_the_allowance_is_saved_for_a_class_of_marginals_that_is_worth_its_price(monkeypatch):
+    """Small classes on the way would use up what may be spent ahead, and the class would be bought later."""
+    monkeypatch.setattr("understudy.sessions.ski_rental.SMALL", 0)
+    bought, spent = [], []
+    for most in (0.0, policy.SAVED_FOR):
+        monkeypatch.setattr(policy, "SAVED_FOR", most)
+        session, since = session_of(curator(BINARY, seed=1), alpha=0.03, queries=1000), []
+        for question in np.random.default_rng(3).permutation(list(pairs(BINARY.domain))):
+            before = session.purchases
+            session.ask_marginal(question)
+            if session._buyer.policy._saved_for:
+                since += [plan["kind"] for plan in session._buyer.journal.all()[before:]]
+        bought.append(since)
+        spent.append(session.curator.ledger.spent.units)
+    assert bought[0] == []
+    assert set(bought[1]) <= {"fresh", "look", "completing", "marginals"}
+    assert "marginals" in bought[1]
+    assert spent[1] <= spent[0]
 
 
 def test_only_cells_of_few_attributes_count_as_rent():

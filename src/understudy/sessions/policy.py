@@ -53,6 +53,10 @@ CELL_COUNTS = 0.5
 """The most of what is left of β that goes to the class of all marginals where counts of single cells lead to it:
 conjunctions of other kinds come beside them."""
 
+SAVED_FOR = 128.0
+"""In single counts: the allowance is saved for a class of all marginals that counts of single cells lead to, if it
+costs no more than this. For a dearer one it would have to be saved for more than a thousand questions."""
+
 MEMBERS = 2.0
 """How many questions the ranges that a quantile needs are expected to answer, for each of their cells."""
 
@@ -98,6 +102,7 @@ class PurchasePolicy:
         self._cells_rental = MarginalsSkiRental(of_cells=True)
         self._histogram_rents = HistogramRents(calibrator)
         self._tried: dict[int, float] = {}
+        self._saved_for = 0
         self._paid = 0.0
         """What counts and classes, which share what is left of β, have cost so far, in ε or ρ."""
         self._domain = calibrator.curator.domain
@@ -306,7 +311,7 @@ class PurchasePolicy:
         box = boxes_of(marginal)
         if box is None or self._terms.is_direct or (self._ski_rental.is_small and not marginal.by):
             return []
-        if self._awaited(marginal) is not None:
+        if self._awaited(marginal) is not None or (not marginal.by and self._is_saved_for(box)):
             return []
         histograms = list[Purchase]()
         cost = self._histograms_cost
@@ -392,6 +397,8 @@ class PurchasePolicy:
             marginals = self._marginals(knowledge, self._cells_rental, cell, price, asked=asked)
             if marginals is not None:
                 return marginals
+            if self._is_saved_for(box):
+                return direct
         product = self._ski_rental.choose(
             box, direct.price, paid=self._paid_before(), left=self.beta.left, asked=asked, ahead=ahead
         )
@@ -437,7 +444,18 @@ class PurchasePolicy:
         offer = MarginalsPurchase.of(self._calibrator, knowledge, order, share)
         if offer is None or not rental.is_worth(offer.price):
             return None
-        return offer if self._permission.permits([offer], asked=asked) else None
+        if self._permission.permits([offer], asked=asked):
+            return offer
+        if rental.of_cells and float(offer.price.amount) <= SAVED_FOR * self._single_price:
+            self._saved_for = order
+        return None
+
+    def _is_saved_for(self, box: Box) -> bool:
+        """Whether a count is of a cell of marginals whose class is worth its price, and waits for the allowance.
+
+        Then nothing else is bought ahead for it: what may be spent ahead is kept for the class.
+        """
+        return not self._orders and 0 < len(box.sides) <= self._saved_for and cell_of(box) is not None
 
     def _paid_before(self) -> float:
         """What counts and classes have cost so far, and what parts of β for classes reckon with beside."""
