@@ -32,7 +32,7 @@ from understudy.sessions.forecast import Forecast
 from understudy.sessions.knowledge import TOUCHING
 from understudy.sessions.product_class import ProductPurchase
 from understudy.sessions.purchase import Purchase
-from understudy.sessions.quantile_search import QuantileSearch, Walk
+from understudy.sessions.quantile_search import QuantileSearch, SearchPath
 from understudy.sessions.question_plan import QuestionPlan, scope
 
 CHEAPER = 0.8
@@ -50,7 +50,7 @@ Running = Mapping[int, QuantilesOfBins]
 
 
 @dataclass(frozen=True, eq=False)
-class _Planned:
+class _QuantilesPlan:
     """What the quantiles of a question buy, and what the rest of it does.
 
     searches  those whose quantiles are searched for, by their places
@@ -86,7 +86,7 @@ class QuantileBuyer:
 
     def _planned(
         self, marginals: Sequence[Marginal], running: Running, analyst: str, asked: int
-    ) -> _Planned | None:
+    ) -> _QuantilesPlan | None:
         searches = self._searches(marginals, running)
         walks = {place: self._walk(search) for place, search in searches.items()}
         walks = {place: walk for place, walk in walks.items() if walk.missing}
@@ -112,7 +112,7 @@ class QuantileBuyer:
         whole = self._buyer.plan(others, analyst, asked=asked + len(before), before=before)
         if not self._buyer.funds(analyst).is_payable(whole.purchases):
             return None
-        return _Planned({place: searches[place] for place in walks}, ranges, whole)
+        return _QuantilesPlan({place: searches[place] for place in walks}, ranges, whole)
 
     def _searches(self, marginals: Sequence[Marginal], running: Running) -> dict[int, QuantileSearch]:
         """The searches of a question's quantiles; those that were answered before are left out."""
@@ -142,7 +142,7 @@ class QuantileBuyer:
         offer = self._offer(search, search.most, len(search.groups), 1) if is_long else None
         return None if is_long and offer is None else search
 
-    def _walk(self, search: QuantileSearch) -> Walk:
+    def _walk(self, search: QuantileSearch) -> SearchPath:
         """How far a search comes by what is known now."""
         known, memory = self._buyer.known, self._buyer.memory
         is_direct = self._buyer.promise.terms.is_direct
@@ -156,7 +156,7 @@ class QuantileBuyer:
         return search.walk(known.knowledge, is_told, takes_all=is_direct)
 
     def _ranges(
-        self, forecast: Forecast, search: QuantileSearch, walk: Walk, asked: int
+        self, forecast: Forecast, search: QuantileSearch, walk: SearchPath, asked: int
     ) -> ProductPurchase | None:
         """All ranges in all groups, where they cost less than the counts of a search that has come so far."""
         if self._buyer.policy.was_asked_for(search.marginal):
@@ -180,7 +180,9 @@ class QuantileBuyer:
         together = min(groups, self._buyer.calibrator.relation.cells_of_a_difference)
         return policy.ranges(search.marginal, search.need.over, most=CHEAPER * together * most, asked=asked)
 
-    def _counts(self, forecast: Forecast, search: QuantileSearch, walk: Walk, asked: int) -> list[Purchase]:
+    def _counts(
+        self, forecast: Forecast, search: QuantileSearch, walk: SearchPath, asked: int
+    ) -> list[Purchase]:
         """Counts that cost as much as those of a search may: of the narrowest rows or of the first, if that is
         more.
         """
@@ -232,7 +234,7 @@ class QuantileBuyer:
                 return planned.whole
         return None
 
-    def _buy(self, planned: _Planned, marginals: Sequence[Marginal], asking: Asking) -> None:
+    def _buy(self, planned: _QuantilesPlan, marginals: Sequence[Marginal], asking: Asking) -> None:
         buyer, whole = self._buyer, planned.whole
         funds = buyer.funds(asking.analyst)
         told = funds.quote(whole.purchases).units
@@ -286,9 +288,9 @@ class QuantileBuyer:
 
     def _ends(
         self, marginals: Sequence[Marginal], running: Running
-    ) -> dict[int, tuple[QuantileSearch, Walk]]:
+    ) -> dict[int, tuple[QuantileSearch, SearchPath]]:
         """The searches that are at their end, by the places of their marginals; cells that are known need none."""
-        found = dict[int, tuple[QuantileSearch, Walk]]()
+        found = dict[int, tuple[QuantileSearch, SearchPath]]()
         for place, need in running.items():
             marginal, search = marginals[place], self._search(marginals[place], need)
             if search is None or self._buyer.memory.find(marginal) is not None:
@@ -304,7 +306,7 @@ class QuantileBuyer:
             if answers[place].source != "uncertified":
                 self._told.add((identity(marginals[place]), need))
 
-    def _count(self, search: QuantileSearch, walk: Walk) -> None:
+    def _count(self, search: QuantileSearch, walk: SearchPath) -> None:
         """Let the policy know of the counts that a search was told for nothing: they were asked as any others."""
         buyer = self._buyer
         if buyer.policy.was_asked_for(search.marginal):

@@ -46,7 +46,7 @@ IsTold = Callable[[Marginal, float, float], bool]
 
 
 @dataclass(frozen=True, eq=False)
-class Walk:
+class SearchPath:
     """How far a search comes for nothing.
 
     asked    the counts on its way that are told
@@ -121,12 +121,12 @@ class QuantileSearch:
         self._last[:] = [(knowledge, (least, most))]
         return least, most
 
-    def walk(self, knowledge: Knowledge, is_told: IsTold, *, takes_all: bool) -> Walk:
+    def walk(self, knowledge: Knowledge, is_told: IsTold, *, takes_all: bool) -> SearchPath:
         """Go as far as counts are told. `takes_all` is whether counts are asked that other knowledge makes
         needless, as by who knows nothing else.
         """
         least, most = self.ends(knowledge)
-        found, nothing = Walk([], {}, {}), float(knowledge.total[1])
+        found, nothing = SearchPath([], {}, {}), float(knowledge.total[1])
         for group in self.groups:
             self._walk_in(group, least[group], most[group], nothing, is_told, found, takes_all=takes_all)
         return found
@@ -138,7 +138,7 @@ class QuantileSearch:
         most: Floats,
         total: float,
         is_told: IsTold,
-        found: Walk,
+        found: SearchPath,
         *,
         takes_all: bool,
     ) -> None:
