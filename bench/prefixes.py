@@ -160,11 +160,11 @@ def by_weights(name: str, truth: CellTruth, seed: int, asked: argparse.Namespace
     return followed(analyst, ask, truth.rows, lambda: curator.ledger.spent.units / UNITS / unit)
 
 
-def _said(found: Sequence[Spent], beside: Sequence[Spent] | None, k: int) -> str:
-    """The mean over seeds and its range; as a ratio to another way where that is given."""
+def _said(found: Sequence[Spent], beside: Sequence[Spent] | None, k: int, absent: str = "-") -> str:
+    """The mean over seeds and its range; as a ratio to another way where that is given; `absent` without any."""
     values = [one[k] / (1.0 if beside is None else beside[i][k]) for i, one in enumerate(found) if k in one]
     if not values:
-        return f"{'-':>22}"
+        return absent.ljust(22)
     digits = 0 if beside is None else 2
     return f"{np.mean(values):8.{digits}f} [{min(values):.{digits}f}, {max(values):.{digits}f}]".ljust(22)
 
@@ -210,12 +210,16 @@ def report(name: str, asked: argparse.Namespace, record: Record) -> list[Verdict
         }
         for way, run in runs.items():
             ways[way].append(_kept(record, asked, name, seed, way, run))
+    size = truth.domain.size()
+    large = f"{size:,}" if size < 10**7 else f"{size:.0e}"
+    absent = {"weights": f"not run: {large} cells"} if size > PMW_CELLS else {}
     print(f"{name}: {title}, α {asked.alpha:g}; direct in units, the others as ratios to it")
     print(f"  {'questions':>9}  " + "".join(way.ljust(24) for way in ways))
     for k in LENGTHS:
         if any(k in found for found in ways["direct"]):
             cells = [
-                _said(found, None if way == "direct" else ways["direct"], k) for way, found in ways.items()
+                _said(found, None if way == "direct" else ways["direct"], k, absent.get(way, "-"))
+                for way, found in ways.items()
             ]
             print(f"  {k:9}  " + "  ".join(cells), flush=True)
     excess = max(

@@ -220,6 +220,9 @@ class Truth:
         It is for rows that can change unnoticed, of which nothing is kept else: the looks are at the rows as they
         were at the first, which counts all cliques that fit into memory. Afterwards nothing is kept.
         """
+        if getattr(self._question, "held", None) is not None:  # a part of a question that is being answered
+            yield
+            return
         small = [clique for clique in dict.fromkeys(cliques) if self.domain.size(clique) <= DENSE_CELLS]
         self._question.held = None if self._is_lasting else (small, dict[Clique, Counts]())
         try:
