@@ -30,11 +30,15 @@ Needed      Where counts cost what they cost by themselves, no deterministic rul
 Asked for   The number of rows where that is private, and the ranges that quantiles buy in a direct session as well
             (`quantile_buyer`), count as questions, on both sides, and need no allowance. A class that was ordered
             is a question that only a session of this kind answers: it is left out on both sides.
-Counted     Who asks directly gives the question that comes as the a-th of k the part 1/(k - a + 1) of what is left
-late        of β. These shares never fall: after a share of s = L/(k - a + 1) the next is at least (L - s)/(k - a),
-            which is s. So each is at least the first, b/k, where b is what counts have of β; before the i-th at
-            most β - (i - 1)·b/k is left. A question that is counted when the c-th comes, c ≥ a, is given the part
-            1/(k - c + 1) of that: no less than it gets directly. So its price is no more, and neither is D.
+Counted     Who asks directly gives the question that comes as the a-th the part 1/n(a) of what is left of β, where
+late        n(a) questions are still expected (`Terms.ahead`): n falls by 1 with every question, to a tenth of all, and
+            stays there however many more come. The i-th new question comes as the i-th or later, and n never grows:
+            so it takes the part 1/n(i) or more, and before the i-th at most β·Π(1 - 1/n(j)) over j < i is left. A
+            question that is counted as the i-th when the c-th comes, c ≥ a, is given the part 1/n(c) ≥ 1/n(a) of
+            that: no less than it gets directly, also where more questions come than were expected. So its price is
+            no more, and neither is D. Below `LEAST_SHARE` nothing is sold directly either: no less is given here.
+            Beyond what was expected κ holds as well: what is left to the session and what is left to who asks
+            directly fall by the same part with each count that the session buys.
 Privacy     Prices and questions are public. Nothing is looked at, and nothing is spent.
 
 D is a lower bound here: questions that were answered for nothing are counted when a purchase waits for them, and
@@ -55,7 +59,7 @@ from understudy.privacy.event import Event
 from understudy.privacy.joint import Joint
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
-from understudy.sessions.beta_account import BetaAccount
+from understudy.sessions.beta_spending import LEAST_SHARE
 from understudy.sessions.calibrator import Calibrator, rounded
 from understudy.sessions.cell_loads import CellLoads, costs_no_cell_more
 from understudy.sessions.direct import DirectPurchase, intervals
@@ -95,8 +99,7 @@ class Allowance:
         self._direct, self._ahead = self._joint.start(), self._joint.start()
         domain = calibrator.curator.domain
         self._alone, self._paid = CellLoads(domain, self._joint), CellLoads(domain, self._joint)
-        alone = BetaAccount(float(terms.beta), rows_are_public=calibrator.relation.rows_are_public)
-        self._left, self._least = float(terms.beta), LEAST * alone.left / terms.queries
+        self._left, self._counted = float(terms.beta), 0
         self._waiting: deque[Marginal] = deque(maxlen=MOST_WAITING)
         self._asked_for: set[tuple[Clique, str]] = set()
 
@@ -184,11 +187,16 @@ class Allowance:
             if self._is_public(marginal):  # it costs nothing directly either, and takes no share of β there
                 continue
             self._count(marginal, self._share(asked))
-            self._left -= self._least
+            self._take_share()
 
     def _share(self, asked: int) -> float:
         """At least the part of β that a question gets which is bought by itself: an even one of what is left."""
-        return rounded(self._left / (self._terms.ahead(asked) + 1))
+        return max(rounded(self._left / (self._terms.ahead(asked) + 1)), LEAST_SHARE)
+
+    def _take_share(self) -> None:
+        """Take from what is left of β what the next new question has taken directly, or less (`Counted late`)."""
+        self._counted += 1
+        self._left *= 1 - LEAST / (self._terms.ahead(self._counted) + 1)
 
     def _price(self, share: float) -> Fraction:
         return self._calibrator.price_of_counts(self._calibrator.single_count, share, 1).amount
