@@ -379,6 +379,27 @@ def test_a_session_goes_on_far_beyond_the_number_of_questions_that_it_announced(
     )
 
 
+def test_a_question_counts_once_whoever_tells_of_it(monkeypatch):
+    """Two threads deduce it at once; a class was bought for it that cost nothing more; it was forgotten since."""
+    session = session_of(curator(**GAUSSIAN), alpha=0.02, beta=0.05, queries=1000)
+    buyer, allowed = session._buyer, session._buyer.policy._allowance
+    question, same, other = (conjunction(age=np.arange(10) < end) for end in (4, 4, 5))
+    buyer.serve(question)
+    buyer.serve(same)
+    buyer.policy.answered(same)
+    buyer._tell_served()
+    assert [identity(one) for one in allowed._waiting] == [identity(question)]
+    allowed._count_waiting(1)
+    buyer.serve(same)
+    buyer._tell_served()
+    assert not allowed._waiting
+    monkeypatch.setattr(allowance, "MOST_KNOWN", 1)  # D may be too small, and nothing grows for ever
+    before = allowed._direct_cost
+    allowed.asked(other)
+    assert not allowed._waiting
+    assert allowed._with(other, 2) == before > 0
+
+
 def test_the_question_in_hand_counts_for_the_purchase_that_is_made_for_it():
     session = session_of(curator(**GAUSSIAN), alpha=0.02, beta=0.05, queries=1000)
     allowed, asked = session._buyer.policy._allowance, iter(everything(np.random.default_rng(1)))
@@ -388,10 +409,10 @@ def test_the_question_in_hand_counts_for_the_purchase_that_is_made_for_it():
     assert allowed._with(question, 1) > before
     assert allowed._direct_cost == before
     assert allowed._with(conjunction(), 1) == before  # everybody: public here
-    allowed.asked(question)
     counted = allowed._with(question, 1)
+    allowed.asked(question)
     allowed._count_waiting(1)
-    assert allowed._direct_cost == counted
+    assert allowed._direct_cost == counted == allowed._with(question, 1)  # and it counts once
 
 
 @pytest.mark.parametrize("is_begun", [False, True])

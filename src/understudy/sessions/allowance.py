@@ -42,8 +42,9 @@ late        n(a) questions are still expected (`Terms.ahead`): n falls by 1 with
 Privacy     Prices and questions are public. Nothing is looked at, and nothing is spent.
 
 D is a lower bound here: questions that were answered for nothing are counted when a purchase waits for them, and
-only the latest of them are kept; those that another process answered, or an earlier one, are not known. Then
-purchases ahead are made later, and the promise holds all the same.
+only the latest of them are kept; those that another process answered, or an earlier one after its last checkpoint,
+are not known; and from `MOST_KNOWN` different questions on nothing more is counted. Then purchases ahead are made
+later, and the promise holds all the same. No question is counted twice: those counted are known by their digests.
 """
 
 from __future__ import annotations
@@ -51,6 +52,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from fractions import Fraction
+from hashlib import blake2b
 from math import ceil, floor
 
 from understudy.domain.domain import Clique
@@ -59,6 +61,7 @@ from understudy.privacy.event import Event
 from understudy.privacy.joint import Joint
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
+from understudy.sessions.answer_memory import identity
 from understudy.sessions.beta_spending import LEAST_SHARE
 from understudy.sessions.calibrator import Calibrator, rounded
 from understudy.sessions.cell_loads import CellLoads, costs_no_cell_more
@@ -85,6 +88,10 @@ waits for it. Where they are not enough, nothing is bought ahead yet, and the ne
 MOST_WAITING = 1 << 12
 """Questions that were answered for nothing and are not counted yet; beyond so many the oldest are forgotten."""
 
+MOST_KNOWN = 1 << 16
+"""Different questions that are counted, or forgotten while they waited: beyond so many none is. Each takes about 80
+bytes of memory, and 20 in a checkpoint."""
+
 
 class Allowance:
     """Keeps account of C and D for one session. Rule, promise and reason are those of the module."""
@@ -101,14 +108,24 @@ class Allowance:
         self._alone, self._paid = CellLoads(domain, self._joint), CellLoads(domain, self._joint)
         self._left, self._counted = float(terms.beta), 0
         self._waiting: deque[Marginal] = deque(maxlen=MOST_WAITING)
+        self._known: set[int] = set()
+        """The questions that wait or were counted, by their digests. A checkpoint keeps them with the rest, so that
+        whoever goes on with the session counts none of them again."""
         self._asked_for: set[tuple[Clique, str]] = set()
 
     # ---- what was asked and bought
 
     def asked(self, marginal: Marginal) -> None:
-        """Remember a new question, whoever answers it; not the cells of a class that was asked for itself."""
-        if not self.was_asked_for(marginal):
+        """Remember a question, whoever answers it, the first time that it is asked; not the cells of a class that
+        was asked for itself.
+        """
+        if self._is_new(marginal) and not self.was_asked_for(marginal):
+            self._known.add(_digest(marginal))
             self._waiting.append(marginal)
+
+    def _is_new(self, marginal: Marginal) -> bool:
+        """Whether a question would be counted that is asked now."""
+        return len(self._known) < MOST_KNOWN and _digest(marginal) not in self._known
 
     def was_asked_for(self, marginal: Marginal) -> bool:
         """Whether a marginal is that of a class that was asked for itself."""
@@ -168,7 +185,7 @@ class Allowance:
 
     def _with(self, question: Marginal | None, asked: int) -> int:
         """D in units, with the question in hand: it counts whatever answers it, once it is answered."""
-        if question is None or self._is_public(question):
+        if question is None or not self._is_new(question) or self._is_public(question):
             return self._direct_cost
         event = self._alone_event(question, self._share(asked))
         return self._joint.cost(self._joint.after(self._direct, event)).units
@@ -216,3 +233,8 @@ class Allowance:
         """What a question is charged that is bought by itself."""
         purchase = DirectPurchase.of(self._calibrator, self._public, marginal, share)
         return self._calibrator.charged(purchase.event(self._calibrator))
+
+
+def _digest(marginal: Marginal) -> int:
+    """A name of a question in 64 bits, the same in every process; of two questions that share one, one is counted."""
+    return int.from_bytes(blake2b(repr(identity(marginal)).encode(), digest_size=8).digest())
