@@ -30,13 +30,13 @@ Needed      Where counts cost what they cost by themselves, no deterministic rul
 Asked for   The number of rows where that is private, and the ranges that quantiles buy in a direct session as well
             (`quantile_buyer`), count as questions, on both sides, and need no allowance. A class that was ordered
             is a question that only a session of this kind answers: it is left out on both sides.
-Counted     Who asks directly gives the question that comes as the a-th the part 1/n(a) of what is left of β, where
-late        n(a) questions are still expected (`Terms.ahead`): n falls by 1 with every question, to a tenth of all, and
-            stays there however many more come. The i-th new question comes as the i-th or later, and n never grows:
-            so it takes the part 1/n(i) or more, and before the i-th at most β·Π(1 - 1/n(j)) over j < i is left. A
+Counted     Who asks directly gives the question that comes as the a-th the part 1/n(a) of what is left of β; so
+late        many are still expected (`Terms.ahead`). n falls by 1 with every question, to a tenth of all, and stays
+            there however many more come. The i-th new question comes as the i-th or later, and n never grows: so
+            it takes the part 1/n(i) or more, and before the i-th at most β·Π(1 - 1/n(j)) over j < i is left. A
             question that is counted as the i-th when the c-th comes, c ≥ a, is given the part 1/n(c) ≥ 1/n(a) of
-            that: no less than it gets directly, also where more questions come than were expected. So its price is
-            no more, and neither is D. Below `LEAST_SHARE` nothing is sold directly either: no less is given here.
+            that: no less than it gets directly, also where more questions come than were expected. So its price
+            is no more, and neither is D. Below `LEAST_SHARE` nothing is sold directly: no less is given here.
             Beyond what was expected κ holds as well: what is left to the session and what is left to who asks
             directly fall by the same part with each count that the session buys.
 Privacy     Prices and questions are public. Nothing is looked at, and nothing is spent.
@@ -89,8 +89,8 @@ MOST_WAITING = 1 << 12
 """Questions that were answered for nothing and are not counted yet; beyond so many the oldest are forgotten."""
 
 MOST_KNOWN = 1 << 16
-"""Different questions that are counted, or forgotten while they waited: beyond so many none is. Each takes about 80
-bytes of memory, and 20 in a checkpoint."""
+"""Different questions that are counted, or forgotten while they waited: beyond so many none is. Each takes about
+80 bytes of memory, and 20 in a checkpoint."""
 
 
 class Allowance:
@@ -109,8 +109,8 @@ class Allowance:
         self._left, self._counted = float(terms.beta), 0
         self._waiting: deque[Marginal] = deque(maxlen=MOST_WAITING)
         self._known: set[int] = set()
-        """The questions that wait or were counted, by their digests. A checkpoint keeps them with the rest, so that
-        whoever goes on with the session counts none of them again."""
+        """The questions that wait or were counted, by their digests. A checkpoint keeps them with the rest, so
+        that whoever goes on with the session counts none of them again."""
         self._asked_for: set[tuple[Clique, str]] = set()
 
     # ---- what was asked and bought
@@ -236,5 +236,5 @@ class Allowance:
 
 
 def _digest(marginal: Marginal) -> int:
-    """A name of a question in 64 bits, the same in every process; of two questions that share one, one is counted."""
+    """A name of a question in 64 bits, the same in every process; of questions that share one, one is counted."""
     return int.from_bytes(blake2b(repr(identity(marginal)).encode(), digest_size=8).digest())
