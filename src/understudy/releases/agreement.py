@@ -63,8 +63,8 @@ STILL_MOVING = 0.25
 
 COLUMNS_OFF = 0.08
 """How far rows may be from the columns, over their mean distance from all targets, before they meet columns and
-pairs again. Columns are told with much less noise than larger tables, whose counts, kept positive, add up to others:
-where rows that met all targets are farther from the columns, the sums of the larger tables keep them there."""
+pairs again. Columns are told with much less noise than larger tables, whose positive counts have other sums: where
+rows that met all targets are farther from the columns, these sums keep them there."""
 
 LAST_WORK = 80_000_000
 """Rows that are looked at, times the columns and pairs that they meet at last."""
