@@ -23,6 +23,7 @@ from understudy.curator.prepared_question import PreparedQuestion, QuestionPurch
 from understudy.curator.pricing import QuestionPricing
 from understudy.curator.question_price import QuestionPrice
 from understudy.curator.quote import Quote
+from understudy.curator.unit_price import UnitPricing
 from understudy.declaration.declaration import Declaration
 from understudy.declaration.file import copy_place, located, read, record_place
 from understudy.declaration.outline import MARK
@@ -189,8 +190,10 @@ class Project:
 
         A count or a share, a marginal or a linear query gets an `Answer`; a SELECT statement a `SqlAnswer`.
 
-        The price is given by `epsilon`, by `rho`, or by the `error`, in people, that every count must keep;
-        without any it is a hundredth of the whole budget. It is for the whole question. Under a budget with a
+        The price is given by `epsilon`, by `rho`, or by the `error` that the answer must keep; without any it is a
+        hundredth of the whole budget. It is for the whole question. An `error` is in people for counts, and for
+        statements that tell counts beside other numbers; else in the unit of the released numbers: of a column for
+        its sums and averages, a part of 1 for shares (`curator.unit_price`). Under a budget with a
         δ an `epsilon` is a part of that budget: the question alone is (epsilon, δ)-DP, and costs the ρ that
         this is (`curator.pricing`). `noise` is `auto`, the one with the smaller error at that price, or
         `laplace` (then an `epsilon` is one of pure privacy), `gaussian`, or `bounded`, with which every count is
@@ -209,7 +212,7 @@ class Project:
     def quote(
         self, question: Asked, *, request: str | None = None, analyst: str = "", **price: Unpack[PriceTerms]
     ) -> Quote:
-        """The cost and the error, in people, of a question. Asks nothing, costs nothing, reads no data.
+        """The cost of a question, and its error with its unit. Asks nothing, costs nothing, reads no data.
 
         The price is given as to `ask`, which would raise what this raises, except that the ledger's refusal to pay
         is told by `due.payable`. `due.cost` is what it would charge now, for this `analyst` and `request`.
@@ -238,7 +241,7 @@ class Project:
         """Answer a SELECT statement with aggregates over the declared table.
 
         Price, `request` and `analyst` are those of `ask`; the price is for the whole statement, and the `error`
-        is that of every count that it measures. Any other text is refused with a `QueryError`.
+        is that of the answer, as of `ask`. Any other text is refused with a `QueryError`.
         """
         return self._priced(self._reader.select(text), **price).run(request=request, analyst=analyst)
 
@@ -286,8 +289,11 @@ class Project:
         asked = QuestionPrice(**terms)
         rounded = isinstance(question, StatementQuestion)
         former = partial(self._as_it_was, question, price) if rounded else _nothing
-        each, measured = GroupPricing(self._pricing, question, rounded).prepare(asked)
-        quote = Quote.of(question, measured, asked, self.ledger.budget)
+        groups = GroupPricing(self._pricing, question, rounded)
+        in_unit = UnitPricing.of(groups, self.curator, asked)
+        each, measured = (in_unit or groups).prepare(asked)
+        promised = None if in_unit is None else (in_unit.error(measured), in_unit.unit)
+        quote = Quote.of(question, measured, asked, self.ledger.budget, promised)
         return PreparedQuestion(question, quote, self.curator, measured, asked, each, self._pricing, former)
 
     def _as_it_was(self, question: ReadQuestion[Any], price: PriceTerms) -> PreparedQuestion[Any] | None:

@@ -278,3 +278,29 @@ def test_a_forecast_is_in_the_unit_of_the_column(folder):
     assert people["error"] <= plain[0]["error"] + 1
     said = call("ask", "SELECT avg(age) AS years FROM people", "--dry-run", cwd=folder).stdout
     assert "years: about ± " in said
+
+
+def test_an_error_is_told_in_the_unit_of_the_column(folder):
+    said = call("ask", "share sex = F", "--error", "0.1", "--dry-run", cwd=folder).stdout
+    assert "each number ± 0.0" in said
+    assert "(share)" in said
+    dry = json.loads(call("ask", "share sex = F", "--error", "0.1", "--dry-run", "--json", cwd=folder).stdout)
+    assert dry[0]["unit"] == "share"
+    assert dry[0]["error"] <= 0.1
+    refused = call("ask", "rate sex = F within age", "--error", "0.1", cwd=folder, status=1).stderr
+    assert "ask with --error in a session" in refused
+
+
+def test_an_error_in_a_session(folder):
+    terms = ("--session", "s", "--alpha", "0.2", "--beta", "1e-9")
+    price = json.loads(
+        call("ask", "share sex = F", *terms, "--error", "0.1", "--dry-run", "--json", cwd=folder).stdout
+    )
+    assert (price[0]["error"], price[0]["unit"]) == (0.1, "share")
+    told = json.loads(
+        call("ask", "share sex = F", *terms, "--error", "0.1", "--json", "--yes", cwd=folder).stdout
+    )
+    assert 0 < told["answers"][0]["error"] <= 0.1
+    assert 0 < told["answers"][0]["cost"]["rho"] <= price[0]["cost"]["rho"]
+    again = call("ask", "share sex = F", "--session", "s", "--error", "0.1", "--dry-run", cwd=folder).stdout
+    assert "each number ± 0.1 (share), for at most 0% of the budget" in again

@@ -12,6 +12,7 @@ from program import call
 from same_answers import check_same
 from served import config, serving, tokens
 from understudy.client.connect import Connection
+from understudy.errors import RefusedError
 
 DECLARED = """\
 understudy: 1
@@ -95,3 +96,15 @@ def test_a_server_that_does_not_tell_its_measures_is_understood(ada):
     table._known, table._domain = {**table.about, "attributes": attributes}, None
     assert table.ask("median pay where age < 30 by sex", rho=0.01).query.by == ("sex",)
     assert table.ask("avg pay", rho=0.01).cost.units > 0
+
+
+def test_an_error_is_in_the_unit_of_the_numbers(ada):
+    """A quote names the unit, the answer keeps it, and what cannot be promised beforehand is refused."""
+    quote = ada.quote("SELECT sum(pay) FROM people WHERE sex = 'F'", error=2000)
+    assert (quote.unit, quote.error <= 2000) == ("sum(pay)", True)
+    assert "(sum(pay))" in repr(quote)
+    assert ada.quote("count sex = F", error=50).unit == "people"
+    ((told,),) = ada.ask("SELECT sum(pay) FROM people WHERE sex = 'F'", error=2000).cells
+    assert max(told.high - told.value, told.value - told.low) <= 2000
+    with pytest.raises(RefusedError, match="how many rows it is about"):
+        ada.ask("avg pay by sex", error=5)

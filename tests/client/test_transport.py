@@ -137,9 +137,14 @@ def to(script: Script, *, patience: float = 5, timeout: float = 5) -> Iterator[T
 
 @pytest.fixture
 def slept(monkeypatch) -> list[float]:
-    """The pauses that were made; none of them is waited for."""
+    """The pauses that were made; none of them is waited for. Other threads of the process sleep as they would."""
     found: list[float] = []
-    monkeypatch.setattr(sending.time, "sleep", found.append)
+    here, sleep = threading.get_ident(), time.sleep
+
+    def noted(seconds: float) -> None:
+        found.append(seconds) if threading.get_ident() == here else sleep(seconds)
+
+    monkeypatch.setattr(sending.time, "sleep", noted)
     return found
 
 

@@ -102,8 +102,7 @@ def test_nothing_changes_where_bounded_noise_has_no_price(budget: str) -> None:
         "SELECT age, count(*) AS n FROM t GROUP BY age",
         "SELECT median(age) AS m FROM t",
         "SELECT sum(n) AS s FROM (SELECT age, count(*) AS n FROM t WHERE sex = 'F' GROUP BY age) AS c",
-        "rate sex = F within age",
-        "share sex = F",
+        "SELECT age, count(*) FILTER (WHERE sex = 'F') AS f, count(*) AS n FROM t GROUP BY age",
     ],
 )
 def test_what_is_made_of_counts_is_no_wider_with_errors_that_are_certain(question: str) -> None:
@@ -115,7 +114,7 @@ def test_what_is_made_of_counts_is_no_wider_with_errors_that_are_certain(questio
 
 def test_measures_and_what_has_no_bounds_keep_normal_noise() -> None:
     added = "SELECT sum(n) AS s FROM (SELECT age, count(*) AS n FROM t GROUP BY age) AS c WHERE n > 5"
-    for text in (added, "SELECT avg(pay) AS a FROM t GROUP BY sex"):
+    for text in (added, "SELECT count(*) AS n, avg(pay) AS a FROM t GROUP BY sex"):
         assert wide().quote(text, error=2000, beta=1e-6).noise == "gaussian"
 
 
@@ -177,7 +176,7 @@ def test_where_the_mass_runs_out_other_noise_is_taken_and_a_request_stays_what_i
 SELECTED = "SELECT age, sex, count(*) AS n FROM t GROUP BY age, sex"
 
 
-@pytest.mark.parametrize("question", [SELECTED, "count by age, sex", "rate sex = F within age"])
+@pytest.mark.parametrize("question", [SELECTED, "count by age, sex", "count by age"])
 def test_a_repeated_request_says_the_probability_of_the_noise_that_it_was_paid_with(question: str) -> None:
     p = wide()
     terms: dict[str, Any] = {"error": 2000, "beta": 1e-6}

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import understudy as us
 from understudy.curator.calibration import Calibration
+from understudy.curator.pricing import QuestionPricing
 from understudy.curator.question_price import QuestionPrice
 from understudy.declaration.file import parse
 from understudy.errors import (
@@ -154,26 +155,27 @@ def test_a_ratio_of_different_rows_is_charged_its_quote_and_has_the_noise_that_t
     declared = TEXT.format(budget=budget).replace("neighbours: replace", f"neighbours: {neighbours}")
     (tmp_path / "t.yml").write_text(declared)
     p = us.open(tmp_path / "t.yml", ledger=MemoryLedger(parse(declared).budget))
-    for price in ({"epsilon": 0.1}, {"error": 40}):
-        prepared = p.prepare(text, **price)
-        answer = prepared.run()
-        assert answer.cost == prepared.quote.cost
-        whole = p.ledger.budget.part(0.1)
-        if "epsilon" in price:
-            assert prepared.quote.cost.amount == pytest.approx(float(whole.amount), rel=1e-9)
-            # The noise of one partition at this price, and nothing wider.
-            parts = prepared.question.marginals
-            alone = [
-                p.curator.calibration.error(
-                    one,
-                    *p.curator.calibration.mechanism(one, whole, beside=parts[:i] + parts[i + 1 :]),
-                    0.025,
-                )
-                for i, one in enumerate(parts)
-            ]
-            assert prepared.quote.error == max(alone)
-        else:
-            assert prepared.quote.error <= 40
+    prepared = p.prepare(text, epsilon=0.1)
+    answer = prepared.run()
+    assert answer.cost == prepared.quote.cost
+    whole = p.ledger.budget.part(0.1)
+    assert prepared.quote.cost.amount == pytest.approx(float(whole.amount), rel=1e-9)
+    # The noise of one partition at this price, and nothing wider.
+    parts = prepared.question.marginals
+    alone = [
+        p.curator.calibration.error(
+            one,
+            *p.curator.calibration.mechanism(one, whole, beside=parts[:i] + parts[i + 1 :]),
+            0.025,
+        )
+        for i, one in enumerate(parts)
+    ]
+    assert prepared.quote.error == max(alone)
+    # So are its counts at an error in people, which is not that of a ratio.
+    within = QuestionPricing(p.curator.calibration, p.ledger).prepare(parts, QuestionPrice(error=40))
+    assert max(within.errors) <= 40
+    told = p.curator.perform(within, words=text)
+    assert sum(one.cost.units for one in told) == p.ledger.budget.price(within.event).units
 
 
 def test_marginals_that_share_rows_share_no_noise():

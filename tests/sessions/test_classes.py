@@ -78,7 +78,7 @@ def test_a_simulation_does_not_depend_on_its_blocks(laplace, monkeypatch):
     monkeypatch.setattr(families, "MOST_DRAWS", 100)
     monkeypatch.setattr(families, "DRAWS", 100)
     monkeypatch.setattr(families, "BLOCK", 7 * whole.at_once)
-    rooms = families.Rooms()
+    rooms = families.ReusedArrays()
     apart = [whole.suprema(block, rooms) for block in np.split(drawn, [60, 61])]
     for other in (families._sample._function(whole), np.concatenate(apart)):
         assert other == pytest.approx(whole.suprema(drawn), rel=1e-12)

@@ -96,13 +96,13 @@ def _columns(answer: SqlAnswer) -> tuple[ColumnForecast, ...]:
     found: list[ColumnForecast] = []
     for i, column in enumerate(answer.columns):
         if column.kind == "value":
-            widths = [_half_width(row[i]) for row in answer.cells]
+            widths = [half_width(row[i]) for row in answer.cells]
             worst = None if None in widths else max((w for w in widths if w is not None), default=None)
             found.append(ColumnForecast(column.name, column.name, worst))
     return tuple(found)
 
 
-def _half_width(cell: Any) -> float | None:
+def half_width(cell: Any) -> float | None:
     """The farther end of an estimate, in its unit, days for a date; None where it has none."""
     if cell.value is None or cell.low is None or cell.high is None:
         return None

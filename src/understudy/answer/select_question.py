@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -36,6 +36,10 @@ class SelectQuestion(StatementQuestion):
         A group of several declared cells is off by more than each of them (`CompiledSql.error`).
         """
         return self.compiled.error(errors, noises)
+
+    def with_all_rows(self) -> SelectQuestion:
+        """The same statement without HAVING, ORDER BY, LIMIT and OFFSET: all groups that WHERE leaves possible."""
+        return replace(self, compiled=replace(self.compiled, program=self.compiled.program.with_all_rows))
 
     def _evaluated(
         self, counts: SourceCounts, centres: list[Floats], widths: list[Floats]

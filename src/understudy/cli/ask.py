@@ -10,7 +10,15 @@ import typer
 from understudy.cli.completion import complete_question
 from understudy.cli.interrupt import UNCHARGED, if_interrupted
 from understudy.cli.options import Json, Overwrite, ProjectFile, check_output, emit, tell_unread
-from understudy.cli.prices import Charged, confirm, left_as_plain, left_told, noise_told, price_told
+from understudy.cli.prices import (
+    Charged,
+    confirm,
+    error_line,
+    left_as_plain,
+    left_told,
+    noise_told,
+    price_told,
+)
 from understudy.cli.progress import busy
 from understudy.cli.terminal import say
 
@@ -41,7 +49,10 @@ def ask(
     ] = None,
     rho: Annotated[float | None, typer.Option(help="Price of each question in rho, of zCDP.")] = None,
     error: Annotated[
-        float | None, typer.Option(help="Ask for this error, in people, and pay what it takes.")
+        float | None,
+        typer.Option(
+            help="Ask for this error, and pay what it takes: in people for counts, else in the column's unit."
+        ),
     ] = None,
     noise: Annotated[
         str,
@@ -169,10 +180,17 @@ def ask(
         entered = open_named(opened, session, **terms, price=price, request=request, max_cells=most)
         tell_unread(opened, project, quiet=as_json)
         if dry_run:
-            _show_session_prices(entered, questions, as_json=as_json)
+            _show_session_prices(entered, questions, error, as_json=as_json)
             return
         _ask_in_session(
-            entered, questions, yes=yes, everything=everything, out=out, overwrite=overwrite, as_json=as_json
+            entered,
+            questions,
+            error,
+            yes=yes,
+            everything=everything,
+            out=out,
+            overwrite=overwrite,
+            as_json=as_json,
         )
         return
     price["beta"] = 0.05 if beta is None else beta
@@ -283,8 +301,14 @@ def _tell_left(
     emit({"answers": rows, **left_as_plain(left, budget), **written})
 
 
-def _show_session_prices(entered: Session, questions: list[str], *, as_json: bool) -> None:
-    costs, budget = entered.dry_run(questions), entered.curator.ledger.budget
+def _show_session_prices(
+    entered: Session, questions: list[str], error: float | None, *, as_json: bool
+) -> None:
+    costs, budget = entered.dry_run(questions, error=error), entered.curator.ledger.budget
+    told = [
+        (entered.error(question), "people") if error is None else (error, entered.unit(question))
+        for question in questions
+    ]
     if as_json:
         emit(
             [
@@ -292,20 +316,21 @@ def _show_session_prices(entered: Session, questions: list[str], *, as_json: boo
                     "question": q,
                     "cost": {c.currency: c.amount},
                     "share": budget.share(c),
-                    "error": entered.error(q),
+                    "error": off,
+                    "unit": unit,
                 }
-                for q, c in zip(questions, costs, strict=True)
+                for q, c, (off, unit) in zip(questions, costs, told, strict=True)
             ]
         )
         return
-    for question, cost in zip(questions, costs, strict=True):
-        error = entered.error(question)
-        say(f"{question}\n  each count ± {error:,.0f} people, for at most {price_told(cost, budget)}")
+    for question, cost, (off, unit) in zip(questions, costs, told, strict=True):
+        say(f"{question}\n{error_line(off, unit)}, for at most {price_told(cost, budget)}")
 
 
 def _ask_in_session(
     entered: Session,
     questions: list[str],
+    error: float | None,
     *,
     yes: bool,
     everything: bool,
@@ -317,7 +342,9 @@ def _ask_in_session(
     from understudy.cli.show_answers import show
 
     ledger, budget = entered.curator.ledger, entered.curator.ledger.budget
-    asked = sum(cost.units for cost in entered.dry_run(questions))  # finds every mistake before the first
+    asked = sum(
+        cost.units for cost in entered.dry_run(questions, error=error)
+    )  # finds every mistake before the first
     confirm(type(budget.cap)(asked), ledger, yes=yes, quiet=as_json)
     given = []
     if_interrupted(
@@ -325,7 +352,7 @@ def _ask_in_session(
     )
     for question in questions:
         with busy(f"Looking: {question}", quiet=as_json):
-            answer = entered.ask(question)
+            answer = entered.ask(question, error=error)
         given.append({"question": question, **answer.as_dict(), "share": budget.share(answer.cost)})
         if not as_json:
             show(question, answer, budget, everything=everything)
@@ -356,6 +383,7 @@ def _show_quotes(
                     "question": q,
                     "cost": {w.cost.currency: w.cost.amount},
                     "error": w.error,
+                    "unit": w.unit,
                     "beta": w.beta,
                     "share": w.share,
                     "epsilon": w.epsilon,
@@ -368,7 +396,7 @@ def _show_quotes(
         return
     for question, quote, told in zip(questions, quotes, forecasts, strict=True):
         say(question)
-        say(f"  each count ± {quote.error:,.0f} people{noise_told(quote.noise)}")
-        for one in told:
+        say(error_line(quote.error, quote.unit) + noise_told(quote.noise))
+        for one in told if quote.unit == "people" else ():
             say(f"  {one}")
         say(f"  would take {price_told(quote.cost, opened.ledger.budget)}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from understudy.cli.interrupt import if_interrupted
 from understudy.cli.options import check_output, emit
-from understudy.cli.prices import confirm, left_as_plain, left_told, noise_told, price_told
+from understudy.cli.prices import confirm, error_line, left_as_plain, left_told, noise_told, price_told
 from understudy.cli.progress import busy
 from understudy.cli.terminal import say
 from understudy.errors import ParameterError
@@ -147,6 +147,7 @@ def _show_quotes(quotes: list[ServerQuote], budget: Budget, *, as_json: bool) ->
                     "question": quote.question,
                     "cost": {quote.cost.currency: quote.cost.amount},
                     "error": quote.error,
+                    "unit": quote.unit,
                     "beta": quote.beta,
                     "share": quote.share,
                     "payable": quote.is_payable,
@@ -162,8 +163,8 @@ def _show_quotes(quotes: list[ServerQuote], budget: Budget, *, as_json: bool) ->
         return
     for quote in quotes:
         say(quote.question)
-        say(f"  each count ± {quote.error:,.0f} people" + noise_told(quote.noise))
-        for column in quote.forecast:
+        say(error_line(quote.error, quote.unit) + noise_told(quote.noise))
+        for column in quote.forecast if quote.unit == "people" else ():
             say(f"  {column}")
         say(
             "  free: it follows from what was bought"

@@ -57,6 +57,7 @@ ARGUMENTS = frozenset(
         "delta",
         "device",
         "epsilon",
+        "error",
         "force",
         "guess",
         "max_cells",
@@ -66,6 +67,7 @@ ARGUMENTS = frozenset(
         "mode",
         "name",
         "noise",
+        "rho",
         "rows",
         "target",
     )

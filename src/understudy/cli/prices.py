@@ -37,6 +37,17 @@ ROUNDING = 1e-6
 """Part of a price by which a charge may differ from it for the rounding of its parts to whole units."""
 
 
+def error_line(error: float, unit: str) -> str:
+    """How far off the counts of an answer, or its numbers in a unit of their own, would be.
+
+    >>> error_line(1200.0, "people"), error_line(0.5, "avg(age)")
+    ('  each count ± 1,200 people', '  each number ± 0.5 (avg(age))')
+    """
+    if unit == "people":
+        return f"  each count ± {error:,.0f} people"
+    return f"  each number ± {error:,.4g} ({unit})"
+
+
 def noise_told(noise: str | None) -> str:
     """Which noise a question would get, behind its error; nothing where nobody says.
 

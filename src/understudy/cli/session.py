@@ -27,7 +27,7 @@ def open_named(
     request: str,
     max_cells: int,
 ) -> Session:
-    """The session of a name; it sets its own prices, so that none may be given.
+    """The session of a name; it sets its own prices, so that none may be given, but for an error.
 
     A new one is written down with its first purchase: a question that is refused, or only priced, takes no
     name. One that the ledger knows goes on with the terms that it was opened with, where others are not
@@ -35,7 +35,7 @@ def open_named(
     """
     from understudy.sessions.opening import session
 
-    given = [f"--{key}" for key in ("epsilon", "rho", "error") if price.get(key) is not None]
+    given = [f"--{key}" for key in ("epsilon", "rho") if price.get(key) is not None]
     given += ["--request"] if request else []
     if given:
         raise ParameterError(f"a session finds its own prices and requests: leave out {' and '.join(given)}")

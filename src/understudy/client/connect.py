@@ -122,9 +122,9 @@ class Connection:
         """Answer a question such as ``count age < 30 by district``, or a SELECT statement.
 
         Without a price it is asked in the session of the table, free where it follows from what anybody bought;
-        `epsilon`, `rho` or `error` (in people) measures it by itself, with `noise`. A question that
-        needs an approval is an `ApprovalNeededError` whose `id` fetches the answer later, or is waited for: `wait`
-        is a number of seconds, or True. Everything else is as in `RemoteTable.ask`.
+        `epsilon`, `rho` or `error` (in people, or the unit of the numbers) measures it by itself, with `noise`. A
+        question that needs an approval is an `ApprovalNeededError` whose `id` fetches the answer later, or is
+        waited for: `wait` is a number of seconds, or True. Everything else is as in `RemoteTable.ask`.
         """
         return self.table(table).ask(question, **terms)
 

@@ -91,9 +91,10 @@ class RemoteTable:
     ) -> Told:
         """Answer a question such as ``count age < 30 by district``, or a SELECT statement.
 
-        At most one of `epsilon`, `rho` and `error` (in people) gives the question a price of its own; `noise` is
-        then the noise that it gets, the best one unless it is named (`bounded`: a certain error). Where the budget
-        cannot pay, the session answers with what nobody vouches for, unless `uncertified` is False.
+        At most one of `epsilon`, `rho` and `error` (in people, or in the unit of the numbers where they are no
+        counts) gives the question a price of its own; `noise` is then the noise that it gets, the best one unless
+        it is named (`bounded`: a certain error). Where the budget cannot pay, the session answers with what nobody
+        vouches for, unless `uncertified` is False.
         `why` is what a custodian reads where the question needs an approval; `wait` says how many seconds to
         wait for that, or, as True, to wait until somebody has decided. The question has a fresh request id
         unless `request` names one; under the same id it gets the same answer, and is paid once.

@@ -20,7 +20,8 @@ class ServerQuote:
     question        what would be asked
     cost            the most that the ledger would charge at this moment
     share           the part of the whole budget that this is
-    error           the half-width, in people, of the counts that would be measured or that the session promises
+    error           the half-width, in `unit`, of the counts that would be measured or that the session promises
+    unit            `people`, or the released column in whose unit an `error` was asked for
     beta            the probability with which some part of the answer is outside its bounds: 0 with bounded noise
     is_payable      whether what is left to you pays for it
     more_like_this  how many such questions that would pay for; None where the question is free
@@ -39,6 +40,7 @@ class ServerQuote:
     needs_approval: bool
     forecast: tuple[ColumnForecast, ...] = ()
     noise: str | None = None
+    unit: str = "people"
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> ServerQuote:
@@ -58,6 +60,7 @@ class ServerQuote:
                 for told in plain.get("forecast", ())
             ),
             noise=plain.get("noise"),
+            unit=plain.get("unit", "people"),
         )
 
     @property
@@ -67,7 +70,7 @@ class ServerQuote:
 
     def __repr__(self) -> str:
         price = "free" if self.is_free else f"at most {share_told(self.share)} of the budget"
-        return f"ServerQuote({price}, {notebook.half_width(self.error)} people, beta {self.beta:g})"
+        return f"ServerQuote({price}, {notebook.half_width_in(self.error, self.unit)}, beta {self.beta:g})"
 
     def _repr_html_(self) -> str:
         known = {
@@ -77,7 +80,9 @@ class ServerQuote:
             **(
                 {} if self.more_like_this is None else {"left for": f"{self.more_like_this:,} such questions"}
             ),
-            "error of each count": f"{notebook.half_width(self.error)} people",
+            "error of each count"
+            if self.unit == "people"
+            else "error of each number": notebook.half_width_in(self.error, self.unit),
             "probability": notebook.certainty(self.beta),
         }
         remarks = [str(column) for column in self.forecast]

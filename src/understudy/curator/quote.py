@@ -23,8 +23,9 @@ class Quote:
     """What a question would cost, and how far off its answer could be.
 
     cost     what the ledger would charge, in its currency, if the question shared nothing with earlier ones
-    error    the largest half-width, in people, of the counts that would be told: of a group of several cells its
-             own, and of a sum or an average that of the sums that would be measured for it
+    error    the largest half-width, in `unit`, of the numbers that would be told. In people it is that of counts:
+             of a group of several cells its own, and of a sum or an average that of the sums measured for it
+    unit     `people`, or, where an `error` was asked of sums, averages or shares, the released column's name
     beta     the probability with which some part of the answer is outside its bounds: 0 with bounded noise
     share    the part of the whole budget that `cost` is, between 0 and 1 (above 1 where it cannot be paid)
     epsilon  the ε that the question alone amounts to, beside the δ of the budget if there is one
@@ -41,6 +42,7 @@ class Quote:
     share: float
     epsilon: float
     noise: str | None
+    unit: str = "people"
     due: Due | None = field(default=None, compare=False)
 
     @classmethod
@@ -50,28 +52,36 @@ class Quote:
         measured: PreparedMeasurement,
         asked: QuestionPrice,
         budget: Budget,
+        in_unit: tuple[float, str] | None = None,
     ) -> Quote:
-        """The quote of a measurement that was prepared for a question at the price that was asked for."""
+        """The quote of a measurement that was prepared for a question at the price that was asked for.
+
+        `in_unit` is how far off the answer can be in a unit other than people, and that unit.
+        """
         cost, noise = budget.price(measured.event), _noise_of(measured)
+        error, unit = (error_of(question, measured), "people") if in_unit is None else in_unit
         return cls(
             cost,
-            error_of(question, measured),
+            error,
             failure(asked, measured),
             budget.share(cost),
             budget.spent_epsilon(cost) if noise == "bounded" else budget.epsilon_of(cost),
             noise,
+            unit,
         )
 
     def __repr__(self) -> str:
         price = f"{self.cost.currency} {self.cost.amount:.4g}"
-        return f"Quote({price}, {notebook.half_width(self.error)} people, beta {self.beta:g})"
+        return f"Quote({price}, {notebook.half_width_in(self.error, self.unit)}, beta {self.beta:g})"
 
     def _repr_html_(self) -> str:
         known = {
             "price": f"{self.cost.currency} {self.cost.amount:.4g}",
             "part of the whole budget": f"{self.share:.2%}",
             **({} if self.due is None else {"charged now": _charged_now(self.due)}),
-            "error of each count": f"{notebook.half_width(self.error)} people",
+            "error of each count"
+            if self.unit == "people"
+            else "error of each number": notebook.half_width_in(self.error, self.unit),
             "probability": notebook.certainty(self.beta),
         }
         note = "Nothing was charged and no data was read."

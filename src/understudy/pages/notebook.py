@@ -159,6 +159,17 @@ def half_width(error: float) -> str:
     return f"± {number(error)}" if isfinite(error) else "no bound"
 
 
+def half_width_in(error: float, unit: str) -> str:
+    """An error in people, or in the unit of the released column that `unit` names.
+
+    >>> half_width_in(120.0, "people"), half_width_in(0.5, "avg(age)")
+    ('± 120 people', '± 0.5 (avg(age))')
+    """
+    if unit == "people":
+        return f"{half_width(error)} people"
+    return f"± {error:,.4g} ({unit})" if isfinite(error) else "no bound"
+
+
 def certainty(beta: float) -> str:
     """1 - β as a percentage.
 

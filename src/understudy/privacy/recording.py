@@ -38,7 +38,7 @@ MASK = re.compile(r"[0-9a-f]+")
 def as_plain(event: Event) -> dict[str, Any]:
     """An event as plain values; rationals are written as ``3/10``.
 
-    >>> as_plain(Selection(epsilon=Fraction(3, 10)))
+    >>> as_plain(KINDS["Selection"](epsilon=Fraction(3, 10)))
     {'event': 'Selection', 'epsilon': '3/10'}
     """
     if isinstance(event, Together):

@@ -42,7 +42,7 @@ from understudy.releases.synthetic import Codes, sample_codes
 AT_ONCE_WORK = 1_000_000_000
 """Nanoseconds of comparing all rows twice with all targets: a table that takes more is a long one."""
 
-ROUNDS_WORK, ROUNDS_WORK_EACH = 5_200_000_000, 30_000
+ROUNDS_WORK, ROUNDS_WORK_EACH = 5_200_000_000, 20_000
 """Nanoseconds in which rows of long tables meet their large targets, at most, and for each row."""
 
 PARTS, LOOKED = 8, 0.6
@@ -69,7 +69,7 @@ rows that met all targets are farther from the columns, these sums keep them the
 LAST_WORK = 80_000_000
 """Rows that are looked at, times the columns and pairs that they meet at last."""
 
-RAKED_WORK, RAKED_TRIED = 2_600_000_000, 400
+RAKED_WORK, RAKED_TRIED = 3_400_000_000, 400
 """Nanoseconds in which rows that were raked settle, and how many of them are tried at a time: few must move."""
 
 FITTING = 8

@@ -33,7 +33,7 @@ class Inquiry:
     uncertified  whether an answer that nobody vouches for is welcome when the budget cannot pay
     epsilon      the price of a question that is measured by itself, outside the session; or
     rho          the same in rho; or
-    error        the error, in people, that it must keep
+    error        the error that it must keep: in people for counts, else in the unit of the released numbers
     noise        which noise a question gets that is measured by itself: `auto`, or one by name
     why          what the custodian is told, where the question needs an approval
     """

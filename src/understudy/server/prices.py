@@ -13,7 +13,7 @@ from understudy.server.tokens import Caller
 
 
 def priced(opened: OpenTable, caller: Caller, inquiry: Inquiry, threshold: float) -> dict[str, Any]:
-    """The most that a question can cost, its error in people, and whether it can be paid or needs an approval.
+    """The most that a question can cost, its error with its unit, and whether it can be paid or needs an approval.
 
     `threshold` is the part of the whole budget above which it does. A question that would be refused has a
     `problem` instead.
@@ -26,14 +26,14 @@ def priced(opened: OpenTable, caller: Caller, inquiry: Inquiry, threshold: float
             terms: dict[str, Any] = {**inquiry.price, "noise": inquiry.noise}
             prepared = opened.project.prepare(inquiry.question, **terms)
             price = prepared.due(analyst=caller.analyst).cost
-            error, beta = prepared.quote.error, prepared.quote.beta
+            error, beta, unit = prepared.quote.error, prepared.quote.beta, prepared.quote.unit
             forecast = [{"column": f.column, "unit": f.unit, "error": f.error} for f in prepared.forecast()]
             told["forecast"] = without_infinity(forecast)
             told["noise"] = prepared.quote.noise
         else:
             session = opened.session(caller.analyst)
             price = session.price(inquiry.question, caller.analyst)
-            error, beta = session.error(inquiry.question), float(session.terms.beta)
+            error, beta, unit = session.error(inquiry.question), float(session.terms.beta), "people"
     except (LedgerError, SourceError):
         raise
     except (UnderstudyError, Problem) as refusal:
@@ -45,6 +45,7 @@ def priced(opened: OpenTable, caller: Caller, inquiry: Inquiry, threshold: float
         "share": share,
         "free": not price.units,
         "error": error,
+        "unit": unit,
         "beta": beta,
         "affordable": price.units <= left.units,
         "share_of_left": price.units / left.units if left.units else None,

@@ -38,6 +38,8 @@ class AnswerMemory:
         self.paid: dict[Identity, Answer] = {}
         self.free: OrderedDict[Identity, Answer] = OrderedDict()
         self.free_cells = 0
+        self.closer: dict[Identity, Answer] = {}
+        """What was bought of single marginals within an error of its own (`within_error`), wide or narrow."""
 
     def find(self, marginal: Marginal) -> Answer | None:
         """The answer that was given to a question, if it is remembered."""
@@ -63,6 +65,19 @@ class AnswerMemory:
             while len(self.free) > MOST_ANSWERS or self.free_cells > MOST_FREE_CELLS:
                 self.free_cells -= self.free.popitem(last=False)[1].value.size
         return answer
+
+    def keep_closer(self, marginal: Marginal, answer: Answer, width: float) -> None:
+        """Remember what was bought within an error of its own, where it is nearer than what was before.
+
+        Where that is within the session's `width`, it is the answer from now on of a question that had none.
+        """
+        asked = identity(marginal)
+        with self._lock:
+            known = self.closer.get(asked)
+            if known is None or float(answer.error.max(initial=0.0)) < float(known.error.max(initial=0.0)):
+                self.closer[asked] = answer
+        if self.find(marginal) is None and bool((answer.error <= width).all()):
+            self.keep_paid(marginal, answer)
 
     def keep_paid(self, marginal: Marginal, answer: Answer) -> None:
         """Remember an answer that was paid for, for good; it takes the place of one that was deduced."""

@@ -18,6 +18,7 @@ from understudy.sessions.histogram import HistogramPurchase, RowCountPurchase
 from understudy.sessions.looks import LookPurchase
 from understudy.sessions.product_class import ProductPurchase
 from understudy.sessions.purchase import Purchase
+from understudy.sessions.within_error import WithinPurchase
 
 HISTOGRAMS = 0.1
 """Part of β for histograms whose bands hold for all ranges, or all sets, of an attribute's cells at once."""
@@ -78,6 +79,12 @@ class BetaAccount:
 
     @note.register
     def _(self, purchase: DirectPurchase) -> None:
+        if not purchase.is_certain:
+            self.counts_bought += 1
+            self._take(purchase.share)
+
+    @note.register
+    def _(self, purchase: WithinPurchase) -> None:
         if not purchase.is_certain:
             self.counts_bought += 1
             self._take(purchase.share)

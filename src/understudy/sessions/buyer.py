@@ -39,6 +39,7 @@ from understudy.sessions.policy import PurchasePolicy
 from understudy.sessions.purchase import Purchase, PurchaseRequest, PurchaseResult
 from understudy.sessions.purchase_journal import PurchaseJournal
 from understudy.sessions.question_plan import QuestionPlan, scope, without_repeats
+from understudy.sessions.within_error import WithinPurchase
 
 Found = TypeVar("Found")
 
@@ -308,6 +309,33 @@ class Buyer:
             self.policy.answered(marginal)
         return answer
 
+    def buy_within(self, purchases: Sequence[WithinPurchase], asking: Asking, *, asked: int) -> bool:
+        """Make purchases that are planned, one after the other; for whoever holds the lock.
+
+        Returns False where another process bought something in between: then what is left is planned anew. Raises
+        an `InsufficientBudgetError` where one cannot be paid.
+        """
+        asking.asked = asked
+        try:
+            for purchase in purchases:
+                self._make(purchase, asking)
+        except OvertakenError:
+            self.catch_up()
+            return False
+        return True
+
+    def within(self, wanted: Sequence[tuple[Marginal, float]], *, asked: int) -> list[WithinPurchase]:
+        """The purchases of marginals within widths of their own, in people, each after those before it."""
+
+        def each() -> list[WithinPurchase]:
+            policy, found = self.policy, list[WithinPurchase]()
+            for marginal, width in wanted:
+                found.append(policy.within(marginal, width, asked=asked))
+                policy = policy.after(found[-1:])
+            return found
+
+        return self._in_plans(each)
+
     def _next(
         self, marginal: Marginal, analyst: str, asked: int, plan: QuestionPlan
     ) -> tuple[Purchase, bool]:
@@ -368,8 +396,13 @@ class Buyer:
                 self.policy.noises
             )  # it rests on what was bought by now, whatever comes later
             answer = replace(result.answer, beta=float(self.promise.terms.beta), noise=noise)
-            certified = self.promise.certified(answer, draft.total[1], request=request.name)
-            self.memory.keep_paid(result.marginal, certified)
+            if not isinstance(purchase, WithinPurchase):
+                certified = self.promise.certified(answer, draft.total[1], request=request.name)
+                self.memory.keep_paid(result.marginal, certified)
+            else:
+                if purchase.width <= self.promise.width:
+                    answer = self.promise.certified(answer, draft.total[1], request=request.name)
+                self.memory.keep_closer(result.marginal, answer, self.promise.width)
         return result
 
     def _record(self, asking: Asking, cost: Cost) -> None:
@@ -433,6 +466,7 @@ class Buyer:
             "knowledge": self.known.knowledge,
             "policy": self.policy,
             "paid": self.memory.paid,
+            "closer": self.memory.closer,
             "requests": self.requests,
             "asked": self.asked,
             "row sums": self.curator.row_sums.read,
@@ -445,7 +479,7 @@ class Buyer:
             return False
         self.journal.length, state = found
         self.policy, self.requests, self.asked = state["policy"], state["requests"], state["asked"]
-        self.memory.paid = state["paid"]
+        self.memory.paid, self.memory.closer = state["paid"], state["closer"]
         self.curator.row_sums.go_on_from(state["row sums"])
         self._publish(state["knowledge"])
         return True

@@ -302,19 +302,19 @@ class Product:
         """How many numbers `suprema` holds for one draw of the noise."""
         return prod(len(seen) for seen in self._seen)
 
-    def suprema(self, noise: Values, rooms: Rooms | None = None) -> Values:
+    def suprema(self, noise: Values, arrays: ReusedArrays | None = None) -> Values:
         """The largest |noise| over all members, for draws (along the first axis) of noise on the combinations.
 
         Draws lie along the last axis inside, so that maxima are taken over long vectors. Ranges of the second
-        largest family are not listed: all that begin at one cell are taken at a time. `rooms` are those of the
+        largest family are not listed: all that begin at one cell are taken at a time. `arrays` are those of the
         blocks of draws before.
         """
-        rooms = rooms or Rooms()
+        arrays = arrays or ReusedArrays()
         through = [seen @ inverse for seen, inverse in zip(self._seen, self.inverses, strict=True)]
         table = np.moveaxis(noise, 0, -1)
         grows = [len(matrix) / matrix.shape[1] for matrix in through]
         for axis in sorted(range(len(grows)), key=lambda axis: (grows[axis], -axis)):  # what grows, last
-            table = _taken_through(through[axis], table, axis, rooms)
+            table = _taken_through(through[axis], table, axis, arrays)
         first, second = self._largest
         extreme = self.families[first].extreme
         if second is None:
@@ -323,12 +323,12 @@ class Product:
         found = np.zeros(len(noise))
         for start in range(len(table) - 1):
             later = table[start + 1 :]
-            ranges = np.subtract(later, table[start], out=rooms.of("ranges", later.shape))
+            ranges = np.subtract(later, table[start], out=arrays.of("ranges", later.shape))
             np.maximum(found, _over_all(extreme(np.moveaxis(ranges, 1, 0))), out=found)
         return found
 
 
-class Rooms:
+class ReusedArrays:
     """Arrays that are used again for block after block: fresh memory takes as long as what is computed in it."""
 
     def __init__(self) -> None:
@@ -342,10 +342,10 @@ class Rooms:
         return kept[: prod(shape)].reshape(shape)
 
 
-def _taken_through(matrix: Values, table: Values, axis: int, rooms: Rooms) -> Values:
+def _taken_through(matrix: Values, table: Values, axis: int, arrays: ReusedArrays) -> Values:
     """The products of a matrix with the vectors of a table along an axis, which is not the last one."""
     before, after = table.shape[:axis], table.shape[axis + 1 :]
-    room = rooms.of(f"axis {axis}", (*before, len(matrix), *after))
+    room = arrays.of(f"axis {axis}", (*before, len(matrix), *after))
     if axis == table.ndim - 2:
         return np.matmul(matrix, table, out=room)  # also where draws vary slowest in memory, without a copy
     flat = table.reshape(prod(before), table.shape[axis], prod(after))
@@ -410,9 +410,9 @@ def _sample(product: Product) -> Values:
     laplace = product.families[0].laplace
     draws = min(max(USUAL_WORK // product.work, DRAWS), MOST_DRAWS)
     block = max(1, BLOCK // product.at_once)
-    cells, rooms = tuple(len(matrix) for matrix in product.matrices), Rooms()
+    cells, arrays = tuple(len(matrix) for matrix in product.matrices), ReusedArrays()
     noise = continuous_blocks(draws, cells, block, laplace=laplace)
-    return np.concatenate([product.suprema(each, rooms) for each in noise])
+    return np.concatenate([product.suprema(each, arrays) for each in noise])
 
 
 def slack(product: Product) -> float:

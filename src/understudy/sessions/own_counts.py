@@ -17,6 +17,7 @@ from understudy.sessions.looks import LookPurchase, next_look
 from understudy.sessions.permission import Permission
 from understudy.sessions.planned_sums import SUM_SHARE
 from understudy.sessions.terms import Terms
+from understudy.sessions.within_error import WithinPurchase
 
 LEAST_SHARE = 1e-250
 """A share of β below this buys nothing: the tails of noise are not computed so far out."""
@@ -84,18 +85,33 @@ class OwnCountsOffers:
 
         Raises an `InsufficientBudgetError` in the currency `beta` where too little of β is left.
         """
-        beta, expected = self.permission.beta, self.terms.ahead(asked) + 1
-        are_even = self.permission.are_shares_even(asked=asked)
-        part = 1 / expected if are_even else part_of_left(beta.counts_bought, expected)
-        share = rounded(beta.left * part)
-        if share < LEAST_SHARE:
-            raise InsufficientBudgetError(requested=inf, remaining=0.0, currency="beta")
+        expected = self.terms.ahead(asked) + 1
+        are_even, share = self._share(asked)
         planned = 0.0 if are_even else self._share_of_sum(knowledge, marginal, share, expected)
         whole = DirectPurchase.of(self.calibrator, knowledge, marginal, share, of_sum=planned)
         part = None if self.terms.is_direct else whole.of_unknown(self.calibrator)
         if part is None or not self.permission.is_no_dearer(part, whole.of_all(self.calibrator)):
             return whole
         return part
+
+    def _share(self, asked: int) -> tuple[bool, float]:
+        """Whether shares of β are even, and the one that the next question gets; raises as `_usual` does."""
+        beta, expected = self.permission.beta, self.terms.ahead(asked) + 1
+        are_even = self.permission.are_shares_even(asked=asked)
+        part = 1 / expected if are_even else part_of_left(beta.counts_bought, expected)
+        share = rounded(beta.left * part)
+        if share < LEAST_SHARE:
+            raise InsufficientBudgetError(requested=inf, remaining=0.0, currency="beta")
+        return are_even, share
+
+    def within(self, marginal: Marginal, width: float, *, asked: int) -> WithinPurchase:
+        """The sums of a marginal within `width` people, with the share of β that own counts get.
+
+        The noise is bounded where the terms name that and the marginal counts people. Raises as `_usual` does.
+        """
+        certain = self.terms.noise == BOUNDED and marginal.moment is None and marginal.where.is_counting
+        share = 0.0 if certain else self._share(asked)[1]
+        return WithinPurchase.of(self.calibrator, marginal, width, share, certain=certain)
 
     def _share_of_sum(self, knowledge: Knowledge, marginal: Marginal, share: float, expected: int) -> float:
         """The part of a count's share of β that goes to the sum that it plans: none unless that is worth it.

@@ -39,6 +39,7 @@ from understudy.sessions.purchase import Purchase
 from understudy.sessions.ski_rental import MOST_OF_BETA, SkiRental
 from understudy.sessions.small_groups import MOST_OF_CLASS, GroupCountPurchase
 from understudy.sessions.terms import AllMarginals, Announced, Conjunctions, Terms
+from understudy.sessions.within_error import WithinPurchase
 
 ANNOUNCED = 0.9
 """Part of what is left of β that goes to the classes that were announced."""
@@ -64,6 +65,7 @@ _KINDS = {
         DirectPurchase,
         LookPurchase,
         CompletingPurchase,
+        WithinPurchase,
     )
 }
 
@@ -127,7 +129,7 @@ class PurchasePolicy:
         """
         self.beta.note(purchase)
         usual = "laplace" if self._calibrator.curator.ledger.budget.is_pure else "gaussian"
-        is_bounded = isinstance(purchase, DirectPurchase) and purchase.is_certain
+        is_bounded = isinstance(purchase, DirectPurchase | WithinPurchase) and purchase.is_certain
         self.noises = tuple(dict.fromkeys((*self.noises, BOUNDED if is_bounded else usual)))
         if isinstance(purchase, RowCountPurchase):
             self._rows_bought = True
@@ -143,6 +145,10 @@ class PurchasePolicy:
     @made.register
     def _(self, purchase: RowCountPurchase, charged: Cost) -> None:
         pass  # every session needs it, one that buys nothing ahead too
+
+    @made.register
+    def _(self, purchase: WithinPurchase, charged: Cost) -> None:
+        pass  # who asks directly for an error pays as much: it is on both sides of the allowance
 
     @made.register
     def _(self, purchase: ProductPurchase, charged: Cost) -> None:
@@ -341,6 +347,10 @@ class PurchasePolicy:
         """The counts of a question bought by themselves, in one look or two; raises as `direct` does."""
         return self._own_counts.counts(knowledge, marginal, asked=asked)
 
+    def within(self, marginal: Marginal, width: float, *, asked: int) -> WithinPurchase:
+        """The sums of a marginal within `width` people, not the session's own width; raises as `direct` does."""
+        return self._own_counts.within(marginal, width, asked=asked)
+
     def purchase(self, knowledge: Knowledge, marginal: Marginal, *, asked: int) -> Purchase:
         """The purchase that answers a question: its counts by themselves, or a class that contains it.
 
@@ -422,7 +432,7 @@ class PurchasePolicy:
 def _is_ahead(purchase: Purchase) -> bool:
     """Whether a purchase that is planned for a question is not asked for: it needs the allowance."""
     asked_for = isinstance(purchase, ProductPurchase) and purchase.asked_for
-    return not asked_for and not isinstance(purchase, OwnCounts | RowCountPurchase)
+    return not asked_for and not isinstance(purchase, OwnCounts | RowCountPurchase | WithinPurchase)
 
 
 def _is_cut(marginal: Marginal) -> bool:

@@ -1,10 +1,11 @@
 """What a session can buy: the interface of purchases, the request that pays for one, and what it brings.
 
-There are eight kinds: the number of rows and a histogram (`histogram`), the counts of one question in one look
+There are nine kinds: the number of rows and a histogram (`histogram`), the counts of one question in one look
 (`direct`), in two (`looks`) or beside what two others tell (`completing`), the count of a group (`small_groups`),
-a product class (`product_class`) and all marginals up to an order (`marginals_class`). Everything that decides a
-purchase is public or was released before. Its plan is written into the ledger in the transaction that pays for it,
-before the table is looked at: so any process can carry it out, and the noise is independent of the choice.
+sums within an error of their own (`within_error`), a product class (`product_class`) and all marginals up to an
+order (`marginals_class`). Everything that decides a purchase is public or was released before. Its plan is
+written into the ledger in the transaction that pays for it, before the table is looked at: so any process can
+carry it out, and the noise is independent of the choice.
 """
 
 from __future__ import annotations

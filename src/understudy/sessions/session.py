@@ -36,6 +36,7 @@ from understudy.answer.limits import MAX_CELLS, check_cells
 from understudy.answer.reader import Asked, QuestionReader, ReadQuestion
 from understudy.answer.select_question import SelectQuestion
 from understudy.answer.sql_answer import SqlAnswer
+from understudy.answer.unit_error import unit_of
 from understudy.curator.curator import Curator
 from understudy.curator.pricing import check_noise
 from understudy.domain.refinement import refines
@@ -52,9 +53,11 @@ from understudy.query.marginal import Marginal
 from understudy.query.quantile_end import QuantileEnd
 from understudy.query.refined import least_refined
 from understudy.query.text_size import USUAL, TextSize
+from understudy.rational import Number, positive
 from understudy.sessions.answer_memory import identity
 from understudy.sessions.asking import Asking, digest
 from understudy.sessions.buyer import Buyer
+from understudy.sessions.closer_answers import CloserAnswer
 from understudy.sessions.deduction import Deduction, SessionPromise
 from understudy.sessions.direct import running_sums
 from understudy.sessions.knowledge import Values
@@ -158,6 +161,7 @@ class Session:
         self,
         question: Marginal | LinearQuery,
         *,
+        error: Number | None = None,
         uncertified: bool = True,
         analyst: str | None = None,
         request: str | None = None,
@@ -168,6 +172,7 @@ class Session:
         self,
         question: str,
         *,
+        error: Number | None = None,
         uncertified: bool = True,
         analyst: str | None = None,
         request: str | None = None,
@@ -177,6 +182,7 @@ class Session:
         self,
         question: Asked,
         *,
+        error: Number | None = None,
         uncertified: bool = True,
         analyst: str | None = None,
         request: str | None = None,
@@ -188,6 +194,11 @@ class Session:
         is bought, and a stand-in that is fitted to what was released so far answers, with the source
         `uncertified` and an infinite error; where the argument `uncertified` is false, an
         `InsufficientBudgetError` is raised instead.
+
+        With an `error` the answer is within that, and not within α of all rows: in people for counts and for
+        statements that tell some, else in the unit of the released numbers (`answer.unit_error`): of the column
+        for sums and averages, a part of 1 for shares and rates. It is free where what is known is narrow enough,
+        else bought with the noise that the error needs (`closer_answers`). Such an answer is never uncertified.
 
         `analyst` is whose share of the budget pays for what the question buys: the session's own `analyst` where
         none is named. What anybody bought answers everybody, for nothing.
@@ -202,13 +213,39 @@ class Session:
 
         Raises a `QueryError` where the question is not understood, a `RequestConflictError` where something was
         bought under the request for another question or analyst, a `ParameterError` where the session belongs to
-        another analyst, and a `RefusedError` where other processes keep spending what it needs.
+        another analyst, and a `RefusedError` where other processes keep spending what it needs, or an `error`
+        cannot be kept.
         """
         asked = self._reader.read(question)
         marginals = self._least(asked.marginals)
+        if error is not None:
+            return asked.answer(
+                self._within(asked, marginals, float(positive(error, "error")), analyst, request)
+            )
         asking = self._asking(analyst, request, marginals, asked.words)
         running = _running(asked)
         return asked.answer(self._counts(marginals, asking, running, uncertified=uncertified))
+
+    def _within(
+        self,
+        asked: ReadQuestion[Answer | SqlAnswer],
+        marginals: Sequence[Marginal],
+        error: float,
+        analyst: str | None,
+        request: str | None,
+    ) -> SourceCounts:
+        """What a question is made of, so narrow that its answer is within an error of its own."""
+        self._check(marginals)
+        asking = self._asking(analyst, request, marginals, f"{asked.words} ± {error!r}")
+        asking.words = asked.words
+        self._buyer.check_request(asking)
+        closer = CloserAnswer(asked, tuple(marginals), error, self._parts)
+        answers = closer.free()
+        if answers is None:
+            with self._buyer.lock, self.curator.one_question(marginals):
+                answers = closer.bought(asking)
+        self._parts.count(1)
+        return self._as_counts(self._parts.with_cost(answers, asking))
 
     def known(
         self, question: Asked, *, analyst: str | None = None, request: str | None = None
@@ -317,8 +354,12 @@ class Session:
         known = self._known
         return lambda name: running_sums(known.knowledge, answer.query, name)
 
-    def price(self, question: Asked, analyst: str | None = None) -> Cost:
+    def price(self, question: Asked, analyst: str | None = None, *, error: Number | None = None) -> Cost:
         """The most that a question can cost, in the ledger's currency (ε or ρ), if it is asked now.
+
+        With an `error` it is the price of an answer within that, as `ask` takes it. Where the number of rows
+        behind an average is not known yet, it is what is spent if there are half as many as expected; with fewer,
+        `ask` counts them and refuses the rest. Raises a `RefusedError` where the error cannot be kept.
 
         `analyst` is who would pay, as for `ask`: where their share of the budget cannot pay for a class of
         questions that is due, the price is that of the question's own counts.
@@ -335,6 +376,10 @@ class Session:
         marginals = self._least(asked.marginals)
         self._check(marginals)
         payer = self._payer(analyst)
+        if error is not None:
+            return CloserAnswer(asked, tuple(marginals), float(positive(error, "error")), self._parts).price(
+                payer
+            )
         plan = self._buyer.ranges(marginals, _running(asked), payer, asked=self._buyer.asked + 1)
         if plan is None:
             plan = self._parts.planned(marginals, payer)
@@ -350,9 +395,18 @@ class Session:
         told = [float(self.width)] * len(asked.marginals)
         return asked.error(told) if isinstance(asked, SelectQuestion) else float(self.width)
 
-    def dry_run(self, questions: Sequence[Asked], analyst: str | None = None) -> list[Cost]:
+    def unit(self, question: Asked) -> str:
+        """The unit of an `error` of a question: `people`, or the released column whose unit it is.
+
+        Reads no data, and costs nothing. Raises a `QueryError` where the question is not understood.
+        """
+        return unit_of(self._reader.read(question))
+
+    def dry_run(
+        self, questions: Sequence[Asked], analyst: str | None = None, *, error: Number | None = None
+    ) -> list[Cost]:
         """The `price` of each of several questions, each as if it were the next one. Asks and spends nothing."""
-        return [self.price(question, analyst) for question in questions]
+        return [self.price(question, analyst, error=error) for question in questions]
 
     def ask_marginal(
         self,

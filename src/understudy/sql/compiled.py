@@ -127,7 +127,7 @@ class CompiledSql:
         cells = ReleasedCells(arrays, widths, widths, _most(rows), noises=noises)
         return self.program.reach(cells, self._shaped(expected_errors))
 
-    def error(self, errors: Sequence[float], noises: Noises = ()) -> float:
+    def error(self, errors: Sequence[ArrayLike], noises: Noises = ()) -> float:
         """How far a number of people that the statement tells can be off: the largest half-width, in people.
 
         `errors` are those of the cells of each marginal. A group that is made of several cells is off by what they

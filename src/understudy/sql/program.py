@@ -16,16 +16,21 @@ from sqlglot import exp
 
 from understudy.errors import QueryError
 from understudy.query.column import Column, ColumnType, type_of
-from understudy.sql.aggregate import Folded
+from understudy.sql.aggregate import Count, Folded, Mean, Quantile, Sum
 from understudy.sql.collect import Aggregate
 from understudy.sql.estimate import Estimate, Key, distance, estimate
 from understudy.sql.evaluate import Evaluator, Leaf, Node
 from understudy.sql.folding import Folding, Noises, ReleasedCells
 from understudy.sql.grid import Floats, Numbers, Scope, Value
 from understudy.sql.group import AXIS, Grouping, Part, Tally
+from understudy.sql.measured import MeasuredCount, MeasuredMean, MeasuredQuantile, MeasuredSum
 from understudy.sql.read import Statement
 from understudy.sql.scalar import FUNCTIONS
+from understudy.sql.shares import SharedCount, SharedMean, SharedSum
 from understudy.sql.sorting import Sorted, ranks, surely_sorted
+
+_COUNTS = Count, SharedCount, MeasuredCount
+_SUMS_AND_MEANS = Sum, SharedSum, MeasuredSum, Mean, SharedMean, MeasuredMean
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,6 +110,52 @@ class SqlProgram:
         """What `CompiledSql.error` returns."""
         return self._folding.error(errors, noises, self.listed)
 
+    @property
+    def tells_people(self) -> bool:
+        """Whether a released column is a number of people as it stands, or a quantile, which counts tell."""
+        told = (*_COUNTS, Quantile, MeasuredQuantile)
+        return any(isinstance(self.aggregates.get(id(_bare(node))), told) for node in self._released_nodes)
+
+    @property
+    def is_made_of_ratios(self) -> bool:
+        """Whether every released column is a sum of counts, sums, averages, and these over numbers of rows, each
+        times a constant.
+        """
+        return all(self._is_made_of_ratios(_bare(node)) for node in self._released_nodes)
+
+    def _is_made_of_ratios(self, node: Node) -> bool:
+        if id(node) in self.aggregates:
+            return isinstance(self.aggregates[id(node)], (*_COUNTS, *_SUMS_AND_MEANS))
+        match node:
+            case exp.Literal():
+                return True
+            case exp.Paren() | exp.Neg():
+                return self._is_made_of_ratios(node.this)
+            case exp.Add() | exp.Sub():
+                return self._is_made_of_ratios(node.left) and self._is_made_of_ratios(node.right)
+            case exp.Mul():
+                sides = [_bare(node.left), _bare(node.right)]
+                return any(isinstance(side, exp.Literal) for side in sides) and all(
+                    map(self._is_made_of_ratios, sides)
+                )
+            case exp.Div():
+                below = _bare(node.right)
+                by_rows = isinstance(self.aggregates.get(id(below)), _COUNTS)
+                return (by_rows or isinstance(below, exp.Literal)) and self._is_made_of_ratios(node.left)
+            case _:
+                return False
+
+    @property
+    def _released_nodes(self) -> list[Node]:
+        columns = zip(self.statement.items, self.names, strict=True)
+        return [item.node for item, names in columns if names is None]
+
+    @property
+    def with_all_rows(self) -> SqlProgram:
+        """The same for every group that WHERE leaves possible, in the order of the groups."""
+        statement = replace(self.statement, having=None, order=(), limit=None, offset=0)
+        return replace(self, statement=statement)
+
     # ---- which rows, in which order
 
     @property
@@ -181,3 +232,10 @@ def _released(value: Value, count: int) -> Numbers:
 def _representative(value: Value) -> Value:
     """A function of the group without the width of its bins."""
     return replace(value, low=value.point, high=value.point) if isinstance(value, Numbers) else value
+
+
+def _bare(node: Node) -> Node:
+    """An expression without the name and the parentheses around it."""
+    while isinstance(node, exp.Alias | exp.Paren):
+        node = node.this
+    return node

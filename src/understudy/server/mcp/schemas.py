@@ -46,7 +46,8 @@ _PRICES: Schema = {
     "error": {
         "type": "number",
         "exclusiveMinimum": 0,
-        "description": "Measure the question by itself, outside the session, within so many people.",
+        "description": "Measure the question by itself, outside the session, within this "
+        "error: in people for counts, else in the unit of the released numbers (a part of 1 for shares).",
     },
     "epsilon": {
         "type": "number",
@@ -296,7 +297,8 @@ PRICED = _told(
                     "cost": {**_THING, "description": "The most that it costs, by its currency."},
                     "share": _SHARE,
                     "free": _FLAG,
-                    "error": {**_MAYBE, "description": "How far off a count can be, in people."},
+                    "error": {**_MAYBE, "description": "How far off the answer can be, in `unit`."},
+                    "unit": {**_TEXT, "description": "`people`, or the released column whose unit it is."},
                     "beta": {
                         **_MAYBE,
                         "description": "The probability that some error does not hold: 0 if certain.",

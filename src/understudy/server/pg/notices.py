@@ -146,7 +146,11 @@ def explained(told: Mapping[str, Any], how: str) -> Sequence[str]:
     error = told.get("error")
     if error is not None:
         sure = f"with probability {1 - told['beta']:.6g}" if told["beta"] else "for sure (bounded noise)"
-        lines.append(f"  Error: every count within ± {_number(float(error))} people, {sure}")
+        unit = told.get("unit", "people")
+        if unit == "people":
+            lines.append(f"  Error: every count within ± {_number(float(error))} people, {sure}")
+        else:
+            lines.append(f"  Error: every number within ± {float(error):.4g} ({unit}), {sure}")
     for forecast in told.get("forecast") or ():
         if forecast.get("error") is not None:
             unit = "" if forecast["unit"] == forecast["column"] else f" {forecast['unit']}"

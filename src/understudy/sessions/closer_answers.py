@@ -1,0 +1,377 @@
+"""Questions to a session within an error of their own: in people, or in the unit of a sum, an average, a ratio.
+
+An answer is made of counts and sums of which intervals are known. What its numbers can be off by follows from
+these intervals, in their own unit (`answer.unit_error`). Where that is within the error asked for, the answer
+costs nothing. Else the intervals have to be narrower, and it is found how narrow: the sums are bought within
+that many people.
+
+How many people is found for the worst place of the new intervals within the old ones (`interval_widths`). An
+average is (sum)/(number of rows): with a sum within w people, a number of rows within v, and at least L rows, it
+is off by at most (w + v)/L of the range of the values.
+
+How many rows there are has to be known for that. Where it is not, the session counts them first, and the sums
+with them, as it answers any question: within its own width, which costs little beside a narrow error, and tells
+where the average lies. What the whole will cost is then not known beforehand: `price` is what it costs if the
+rows are at least half as many as expected, and at least three times the session's width. That is the most that is
+spent; where the rows turn out to be too few for it, the question is refused after they were counted, and the
+refusal says what it would cost.
+
+Groups      Of a group that is known to have at most three times the session's width of rows nothing is promised
+            beside larger ones: its numbers have the bounds that they have. More precision never makes a small
+            group a large one, so that a question that was answered stays free. A question about such rows alone is
+            priced by them.
+Promise     An answer within an error is within it, with the probability that the session promises for all answers.
+Why         Its bounds follow from intervals of bands that were bought, each with its share of β; before it is
+            told, these bounds are compared with the error.
+Privacy     What is bought, and what is refused, follows from the question and from released numbers.
+Cost        At most `price`: all purchases are planned, and quoted together, before the first is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import inf, isfinite
+from typing import Any
+
+import numpy as np
+
+from understudy.answer.answer import Answer
+from understudy.answer.counts import CellCounts, RowBounds, SourceCounts
+from understudy.answer.forecast import even_counts
+from understudy.answer.reader import RateQuestion, ReadQuestion, ShareQuestion
+from understudy.answer.select_question import SelectQuestion
+from understudy.answer.unit_error import is_made_of_ratios, largest_half_width, unit_of
+from understudy.domain.domain import Clique
+from understudy.errors import InsufficientBudgetError, RefusedError
+from understudy.privacy.cost import Cost
+from understudy.query.box import Cells
+from understudy.query.marginal import Marginal
+from understudy.sessions.answer_memory import identity
+from understudy.sessions.asking import Asking
+from understudy.sessions.buyer import TRIES, Buyer
+from understudy.sessions.direct import intervals
+from understudy.sessions.histogram import rows_error
+from understudy.sessions.interval_widths import Widths, WidthSearch, is_count, is_wider
+from understudy.sessions.knowledge import TOUCHING, IntervalTable
+from understudy.sessions.part_answers import PartAnswers
+from understudy.sessions.predicted_counts import predicted
+from understudy.sessions.within_error import WithinPurchase
+
+CAUTION = 0.8
+"""The part of an error that is aimed at where it is not proven which tables are the worst."""
+
+FEWEST = 3
+"""In widths of the session: a group of at most so many rows is small, and a price beforehand goes by no fewer."""
+
+MUCH = 3.0
+"""How many times narrower than the session's width sums have to be for a look within that width to come first."""
+
+EVEN = 1.05
+"""Errors are the same up to this factor."""
+
+
+@dataclass(frozen=True, eq=False)
+class _WithinPlan:
+    """What a question within an error may buy.
+
+    first    the counts that are asked for before, within the session's width, so that the rows are known
+    within   what is bought then, within widths of its own; by what is expected where `first` is not empty
+    price    the most that all of it costs
+    """
+
+    first: list[Marginal]
+    within: list[WithinPurchase]
+    price: Cost
+
+
+@dataclass(frozen=True, eq=False)
+class CloserAnswer:
+    """One question of a session within an error of its own; promise and reason are those of the module.
+
+    question   the question as it was read
+    marginals  the counts and sums that its answer is made of, with no more edges than they need
+    error      how far off its numbers may be, in its unit
+    parts      answers counts and sums within the session's own width
+    """
+
+    question: ReadQuestion[Any]
+    marginals: tuple[Marginal, ...]
+    error: float
+    parts: PartAnswers
+
+    @property
+    def buyer(self) -> Buyer:
+        """Who buys for the session."""
+        return self.parts.buyer
+
+    @cached_property
+    def _search(self) -> WidthSearch:
+        return WidthSearch(self.marginals)
+
+    def free(self) -> list[Answer] | None:
+        """Answers for the marginals from what is known, if they keep the error; None where they do not."""
+        tables = self._tables()
+        if self._off(tables, self._small(tables)) > self.error * (1 + 1e-9):
+            return None
+        return [self._answer(*each) for each in zip(self.marginals, tables, strict=True)]
+
+    def price(self, analyst: str) -> Cost:
+        """The most that the question costs; raises as `bought` does where it is refused."""
+        return self.buyer.nothing if self.free() is not None else self._plan(analyst).price
+
+    def bought(self, asking: Asking) -> list[Answer]:
+        """Answers for the marginals that keep the error, bought where they are not known; for who holds the lock.
+
+        Raises a `RefusedError` where no precision keeps the error, or the rows turn out to be too few for its
+        price, and an `InsufficientBudgetError` where the budget cannot pay.
+        """
+        most: Cost | None = None
+        are_counted = False
+        for _ in range(TRIES):
+            self.buyer.catch_up()
+            self.buyer.check_request(asking)
+            if (answers := self.free()) is not None:
+                return self._told(answers, asking)
+            plan = self._plan(asking.analyst, are_counted=are_counted)
+            most = plan.price if most is None else most
+            if plan.first:
+                self._count(plan.first, asking)
+                are_counted = True
+                continue
+            if plan.price.units + asking.charged.units > most.units:
+                raise self._too_few(plan)
+            self._check(plan, asking)
+            if self.buyer.buy_within(plan.within, asking, asked=self.buyer.asked + 1):
+                break
+        if (answers := self.free()) is None:  # bands contradict each other, or it is no sum of ratios
+            raise RefusedError(
+                f"what was bought does not keep an error of {self._told_error}",
+                remedy="ask again, which buys more precision; or leave `error` out",
+            )
+        return self._told(answers, asking)
+
+    def _count(self, marginals: Sequence[Marginal], asking: Asking) -> None:
+        """Have the session answer marginals within its own width; what they cost is added to what was charged."""
+        before = self._charged_under(asking)
+        answers = self.parts.answers(marginals, replace(asking), None, uncertified=False)
+        units = sum(answer.cost.units for answer in answers) if asking.request is None else 0
+        units += self._charged_under(asking) - before
+        asking.charged = type(asking.charged)(asking.charged.units + units)
+
+    def _charged_under(self, asking: Asking) -> int:
+        """What was charged under a question's request so far, in units of the ledger; 0 without a request."""
+        known = None if asking.request is None else self.buyer.requests.get(asking.request)
+        return 0 if known is None else known.cost.units
+
+    def _check(self, plan: _WithinPlan, asking: Asking) -> None:
+        """Refuse what the analyst cannot pay for; where the rows were counted for it, the refusal says so."""
+        try:
+            self.buyer.funds(asking.analyst).check(plan.within)
+        except InsufficientBudgetError as refusal:
+            if not asking.charged.units:
+                raise
+            raise RefusedError(
+                f"the rows were counted, which stays known; an error of {self._told_error} costs "
+                f"{refusal.currency} {refusal.requested:.4g} more, and {refusal.remaining:.4g} remains",
+                remedy="ask for a wider `error`, or leave it out",
+            ) from refusal
+
+    # ---- what is known
+
+    def _tables(self) -> list[IntervalTable]:
+        return [self._known(marginal) for marginal in self.marginals]
+
+    def _known(self, marginal: Marginal) -> IntervalTable:
+        """What is known of the sums of a marginal: deduced, or bought for it within any error."""
+        known = self.buyer.known
+        knowledge = known.knowledge
+        if known.promise.terms.is_direct:  # who asks directly deduces nothing
+            knowledge = known.promise.nothing_released().knowledge
+        table = intervals(knowledge, marginal)
+        shape, most = marginal.shape, knowledge.total[1]
+        low = np.zeros(shape) if table is None else np.array(table.low)
+        high = np.full(shape, most) if table is None else np.array(table.high)
+        for answer in (self.buyer.memory.find(marginal), self.buyer.memory.closer.get(identity(marginal))):
+            if answer is None or answer.source == "uncertified":
+                continue
+            below, above = answer.value - answer.error, answer.value + answer.error
+            fits = (np.maximum(low, below) <= np.minimum(high, above) + TOUCHING) & np.isfinite(answer.error)
+            low, high = (
+                np.where(fits, np.maximum(low, below), low),
+                np.where(fits, np.minimum(high, above), high),
+            )
+        return IntervalTable(np.minimum(low, high), np.maximum(low, high))
+
+    def _small(self, tables: Sequence[IntervalTable]) -> Cells | None:
+        """The groups that are known to be small, beside others that are not; None where there are none."""
+        by = self.marginals[0].by if self.marginals else ()
+        if not by or any(marginal.by != by for marginal in self.marginals) or not self._is_by_cells(by):
+            return None
+        sizes = [table.high for table, holds in zip(tables, self._search.holders, strict=True) if holds]
+        if isinstance(self.question, RateQuestion):
+            sizes = [tables[0].high + tables[1].high]
+        small = np.zeros(self.marginals[0].shape, bool)
+        for high in sizes:
+            small |= high <= FEWEST * self.buyer.promise.width
+        return small if small.any() and not small.all() else None
+
+    def _is_by_cells(self, by: Clique) -> bool:
+        """Whether every group of the answer is one cell of the marginals."""
+        question = self.question
+        return not isinstance(question, SelectQuestion) or set(question.compiled.grouped_by) == set(by)
+
+    def _off(
+        self, tables: Sequence[IntervalTable], small: Cells | None, rows: RowBounds | None = None
+    ) -> float:
+        """How far a number of the answer can be off, in the question's unit, by intervals for its marginals.
+
+        In people that is what a number of people, or a sum for another number, can be off by. Groups that are
+        `small` are left out. `rows` is the number of all rows, where it is not what is known now.
+        """
+        halves = [(table.high - table.low) / 2 for table in tables]
+        if unit_of(self.question) == "people":
+            if isinstance(self.question, SelectQuestion):
+                return self.question.compiled.error(halves)
+            return max((float(half.max(initial=0.0)) for half in halves), default=0.0)
+        if small is not None:  # one row for sure in each of them, so that they are off by nothing
+            one = [1.0 if holds else 0.5 for holds in self._search.holders]
+            tables = [
+                IntervalTable(np.where(small, sure, table.low), np.where(small, sure, table.high))
+                for sure, table in zip(one, tables, strict=True)
+            ]
+        told = [self._answer(*each) for each in zip(self.marginals, tables, strict=True)]
+        cells = tuple(CellCounts(answer, answer.value, answer.error) for answer in told)
+        known = self.buyer.known
+        counts = SourceCounts(
+            cells, rows or known.rows(), float(known.promise.terms.beta), self.buyer.nothing
+        )
+        return largest_half_width(self.question, counts)
+
+    def _answer(self, marginal: Marginal, table: IntervalTable) -> Answer:
+        value, error = (table.low + table.high) / 2, (table.high - table.low) / 2
+        is_repeat = identity(marginal) in self.buyer.memory.closer
+        source = "repeat" if is_repeat else "implied" if len(marginal.clique) <= 1 else "pinned"
+        known = self.buyer.known
+        beta = float(known.promise.terms.beta)
+        return Answer(marginal, value, error, value, self.buyer.nothing, beta, source, noise=known.noise)
+
+    def _told(self, answers: list[Answer], asking: Asking) -> list[Answer]:
+        """The answers, with what was charged for them told with the first."""
+        if not asking.charged.units or not answers:
+            return answers
+        return [
+            replace(answers[0], cost=asking.charged, source="measured"),
+            *(replace(answer, source="measured") for answer in answers[1:]),
+        ]
+
+    # ---- what has to be bought
+
+    def _plan(self, analyst: str, *, are_counted: bool = False) -> _WithinPlan:
+        """What the question may buy by what is known now; nothing first where that was bought (`are_counted`)."""
+        asked, funds, tables = self.buyer.asked + 1, self.buyer.funds(analyst), self._tables()
+        widths = self._widths(tables)
+        first = [] if are_counted else self._first(tables, widths)
+        if not first:
+            if widths is None:
+                raise self._unkept(tables, are_counted=are_counted)
+            within = self.buyer.within(self._wanted(tables, widths), asked=asked)
+            return _WithinPlan([], within, funds.quote(within))
+        expected = [
+            self._expected(marginal) if marginal in first and is_count(marginal) else table
+            for marginal, table in zip(self.marginals, tables, strict=True)
+        ]
+        widths = self._widths(expected, self._expected_rows() if self._everyone in first else None)
+        if widths is None:
+            raise self._unkept(tables, are_counted=False)
+        counts = self.parts.planned(first, analyst).purchases
+        within = self.buyer.within(self._wanted(expected, widths), asked=asked + len(first))
+        return _WithinPlan(first, within, funds.quote([*counts, *within]))
+
+    def _widths(self, tables: Sequence[IntervalTable], rows: RowBounds | None = None) -> Widths | None:
+        """How wide the intervals of the marginals may be by what is known; None where no widths keep the error."""
+        small = self._small(tables)
+        aim = self.error if is_made_of_ratios(self.question) else CAUTION * self.error
+        return self._search.widths(tables, lambda placed: self._off(placed, small, rows), aim)
+
+    def _wanted(self, tables: Sequence[IntervalTable], widths: Widths) -> list[tuple[Marginal, float]]:
+        """The marginals that are not known to within their widths."""
+        each = zip(self.marginals, tables, widths, strict=True)
+        return [(marginal, width) for marginal, table, width in each if is_wider(table, width)]
+
+    def _first(self, tables: Sequence[IntervalTable], widths: Widths | None) -> list[Marginal]:
+        """The marginals that are asked for first, within the session's width, where that is not known.
+
+        All of them, where no widths keep the error by what is known, or they have to be much narrower than the
+        session's; none where the error depends on the widths alone, as those of counts and sums do.
+        """
+        width = float(self.buyer.promise.width)
+        if widths is not None and (self._is_even(tables) or min(widths) > width / MUCH):
+            return []
+        each = zip(self.marginals, tables, strict=True)
+        first = [marginal for marginal, table in each if is_wider(table, width)]
+        least, most = self.buyer.known.knowledge.total
+        if isinstance(self.question, ShareQuestion) and most > least + 2 * rows_error(int(width)):
+            first.append(self._everyone)  # what it is a share of is private, and was not counted
+        return first
+
+    @cached_property
+    def _everyone(self) -> Marginal:
+        return Marginal(self.buyer.curator.domain, ())
+
+    def _expected_rows(self) -> RowBounds:
+        """What will be known of the number of all rows, if it is the least one declared."""
+        least = self.buyer.known.knowledge.total[0]
+        return RowBounds(least, least + 2 * rows_error(self.buyer.promise.width))
+
+    def _is_even(self, tables: Sequence[IntervalTable]) -> bool:
+        """Whether the error is the same wherever the intervals come to lie."""
+        widths = [float(self.buyer.promise.width) / MUCH] * len(self.marginals)
+        small = self._small(tables)
+        found = [self._off(placed, small) for placed in self._search.placed(tables, widths)]
+        return max(found) <= EVEN * min(found)
+
+    def _expected(self, marginal: Marginal) -> IntervalTable:
+        """What will be known of a count within the session's width, if there are half of the rows expected."""
+        known, width = self.buyer.known.knowledge, self.buyer.promise.width
+        guess = predicted(known, marginal)
+        if guess is None:
+            guess = even_counts(marginal, known.total[0])
+        if guess is None:
+            guess = np.zeros(marginal.shape)
+        rows = np.clip(np.broadcast_to(guess, marginal.shape) / 2, FEWEST * width, max(known.total[0], 1.0))
+        return IntervalTable(np.maximum(rows - width, 0.0), rows + width)
+
+    # ---- refusals
+
+    @property
+    def _told_error(self) -> str:
+        return f"{self.error:g} ({unit_of(self.question)})"
+
+    def _fewest(self, tables: Sequence[IntervalTable]) -> float:
+        """The most rows of the group that has the fewest, small ones left out; infinite without a count."""
+        small = self._small(tables)
+        counts = [t.high for one, t in zip(self.marginals, tables, strict=True) if is_count(one)]
+        told = [high if small is None else high[~small] for high in counts]
+        return min((float(high.min(initial=inf)) for high in told), default=inf)
+
+    def _unkept(self, tables: Sequence[IntervalTable], *, are_counted: bool) -> RefusedError:
+        """The refusal of an error that no precision keeps by what is known of the rows."""
+        fewest = self._fewest(tables)
+        few = f": of some rows that it is about there are at most {fewest:,.0f}" if isfinite(fewest) else ""
+        so_far = "the rows were counted, and nothing more" if are_counted else "nothing"
+        return RefusedError(
+            f"no precision is sure to keep an error of {self._told_error}{few}; {so_far} was bought",
+            remedy="ask for a wider `error`, or leave it out; where the rows are few, ask for their number with a "
+            "small `error` first; where bins are wide, have a `resolution` declared",
+        )
+
+    def _too_few(self, plan: _WithinPlan) -> RefusedError:
+        """The refusal of a price that is beyond the one told, once the rows were counted."""
+        price = f"{plan.price.currency} {plan.price.amount:.4g}"
+        return RefusedError(
+            f"the rows were counted, and are fewer than expected: at most {self._fewest(self._tables()):,.0f} of "
+            f"some; an error of {self._told_error} costs {price} more, which is beyond the price told",
+            remedy="ask again: `price` goes by the number of rows that is known now; or ask for a wider `error`",
+        )

@@ -1,0 +1,297 @@
+"""Questions to a session within an error of their own: in people, or in the unit of sums, averages and ratios."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import understudy as us
+from understudy.declaration.file import parse
+from understudy.errors import InsufficientBudgetError, ParameterError, RefusedError, RequestConflictError
+from understudy.ledger.memory import MemoryLedger
+from understudy.privacy.cost import UNITS
+from understudy.sessions.session import Session
+
+TEXT = """\
+understudy: 1
+name: t
+source: t.csv
+neighbours: {neighbours}
+{rows}budget: {budget}
+attributes:
+  age: {{type: integer, resolution: 1, edges: [0, 20, 40, 60, 80, 100]}}
+  income: {{type: real, resolution: 1, edges: [0, 10000, 20000, 50000, 100000], null: true}}
+  hours: {{type: integer, edges: [0, 10, 20, 40, 80]}}
+  sex: {{type: category, values: [F, M]}}
+  place: {{type: category, values: [a, b, c]}}
+  smoker: {{type: boolean}}
+"""
+ROWS = 20_000
+LUCK = 1e-9
+"""The probability with which some answer of a session may be off: a test that asserts all fails as rarely."""
+
+
+@cache
+def rows() -> pd.DataFrame:
+    rng = np.random.default_rng(3)
+    return pd.DataFrame(
+        {
+            "age": rng.integers(0, 101, ROWS),
+            "income": pd.Series(rng.gamma(2.0, 12_000, ROWS).clip(0, 1e5)).mask(rng.random(ROWS) < 0.2),
+            "hours": rng.integers(0, 80, ROWS),
+            "sex": np.where(rng.random(ROWS) < 0.5, "F", "M"),
+            "place": rng.choice(["a", "b", "c"], ROWS, p=[0.6, 0.395, 0.005]),
+            "smoker": rng.random(ROWS) < 0.3,
+        }
+    )
+
+
+def opened(
+    *,
+    budget: str = "{epsilon: 200, delta: 1e-9}",
+    neighbours: str = "replace",
+    ledger: MemoryLedger | None = None,
+    **terms: Any,
+) -> Session:
+    bounds = "" if neighbours == "replace" else f"rows: {{at_least: {ROWS // 2}, at_most: {2 * ROWS}}}\n"
+    declared = parse(TEXT.format(budget=budget, neighbours=neighbours, rows=bounds))
+    return us.session(
+        us.Project.frame(rows(), declared, ledger=ledger), **{"alpha": 0.02, "beta": LUCK, **terms}
+    )
+
+
+def spent(session: Session) -> int:
+    return session.curator.ledger.spent.units
+
+
+def numbers(answer: Any) -> list[tuple[float, float, float]]:
+    """Each number with its ends, groups without rows left out."""
+    if isinstance(answer, us.Answer):
+        return [
+            (float(v), float(v - e), float(v + e))
+            for v, e in zip(answer.value.flat, answer.error.flat, strict=True)
+        ]
+    released = [i for i, column in enumerate(answer.columns) if column.kind == "value"]
+    return [(c.value, c.low, c.high) for row in answer.cells for c in (row[i] for i in released)]
+
+
+def women() -> pd.DataFrame:
+    return rows()[rows().sex == "F"]
+
+
+QUESTIONS: list[tuple[str, float, float]] = [
+    ("count smoker = true", 100, rows().smoker.sum()),
+    ("count smoker = true", 3000, rows().smoker.sum()),
+    ("SELECT avg(age) FROM t", 0.5, rows().age.mean()),
+    ("SELECT avg(income) FROM t", 800, rows().income.round().mean()),
+    ("SELECT avg(age) FROM t WHERE sex = 'F'", 1.0, women().age.mean()),
+    ("avg income where sex = F", 2000, women().income.round().mean()),
+    ("SELECT sum(income) FROM t WHERE smoker", 1e7, rows()[rows().smoker].income.round().sum()),
+    ("share smoker = true", 0.005, rows().smoker.mean()),
+    (
+        "SELECT count(*) FILTER (WHERE smoker) * 1.0 / count(*) FROM t WHERE sex = 'F'",
+        0.02,
+        women().smoker.mean(),
+    ),
+    ("SELECT 3 * count(*) FROM t WHERE smoker", 150, 3 * rows().smoker.sum()),
+]
+
+
+@pytest.mark.parametrize(("question", "error", "truth"), QUESTIONS)
+def test_an_answer_is_within_its_error_and_costs_at_most_its_price(
+    question: str, error: float, truth: float
+) -> None:
+    session = opened()
+    price = session.price(question, error=error)
+    assert price.units > 0
+    answer = session.ask(question, error=error)
+    assert 0 < spent(session) == answer.cost.units <= price.units
+    ((value, low, high),) = numbers(answer)
+    assert low <= truth <= high
+    assert max(high - value, value - low) <= error * (1 + 1e-9)
+    assert answer.source == "measured"
+
+
+@pytest.mark.parametrize(("question", "error", "truth"), QUESTIONS[2:6])
+def test_it_is_free_when_it_is_asked_again_or_for_less(question: str, error: float, truth: float) -> None:
+    session = opened()
+    first, before = session.ask(question, error=error), spent(session)
+    for wider in (error, 1.5 * error):
+        assert not session.price(question, error=wider).units
+        again = session.ask(question, error=wider)
+        assert numbers(again) == numbers(first)
+        assert again.source in ("repeat", "implied")  # the number of all rows is public
+        assert not again.cost.units
+    assert spent(session) == before
+    assert session.price(question, error=error / 3).units > 0
+
+
+def test_what_is_known_already_is_free() -> None:
+    session = opened()
+    told = session.ask("count smoker = true")
+    assert not session.price("share smoker = true", error=0.02).units
+    assert session.ask("SELECT count(*) FROM t WHERE NOT smoker", error=session.width).source == "implied"
+    assert spent(session) == told.cost.units
+
+
+def test_a_wide_answer_is_none_of_the_session_s_own() -> None:
+    """Who asks for more than the session's error pays less; whoever asks the same without one gets the promise."""
+    session = opened()
+    alone = session.price("count smoker = true").units
+    wide = session.ask("count smoker = true", error=4 * session.width)
+    assert wide.cost.units < alone / 4
+    assert float(wide.error) > session.width
+    own = session.ask("count smoker = true")
+    assert own.source == "measured"
+    assert float(own.error) <= session.width
+    assert not session.ask("count smoker = true", error=4 * session.width).cost.units
+
+
+def test_a_narrow_sum_answers_the_session_s_own_questions() -> None:
+    session = opened()
+    session.ask("SELECT avg(age) FROM t", error=0.3)
+    before = spent(session)
+    session.ask("SELECT avg(age) FROM t")
+    assert spent(session) == before
+
+
+def test_an_answer_that_was_given_stays_as_it_was() -> None:
+    """A narrower answer does not change what the session said before, and says again."""
+    session = opened()
+    first = session.ask("count smoker = true")
+    session.ask("count smoker = true", error=30)
+    assert session.ask("count smoker = true").value == first.value
+
+
+def test_groups_keep_the_error_but_for_small_ones() -> None:
+    """A group of at most three times the session's error has the bounds that it has; `other` has no rows."""
+    session = opened()
+    answer = session.ask("SELECT place, avg(age) FROM t GROUP BY place", error=1.5)
+    told = {row[0]: row[1] for row in answer.cells}
+    for place in ("a", "b"):
+        truth = rows()[rows().place == place].age.mean()
+        assert told[place].low <= truth <= told[place].high
+        assert max(told[place].high - told[place].value, told[place].value - told[place].low) <= 1.5
+    assert told["c"].high - told["c"].low > 3
+    assert not session.price("SELECT place, avg(age) FROM t GROUP BY place", error=1.5).units
+    rates = session.ask("rate smoker = true within place", error=0.05)
+    assert rates.error[:2].max() <= 0.05
+    assert rates.error[2] > 0.05
+
+
+def test_the_rows_are_counted_first_and_too_few_are_refused_with_a_price() -> None:
+    session = opened()
+    question = "SELECT avg(age) FROM t WHERE place = 'c'"
+    with pytest.raises(RefusedError, match="at most") as refusal:
+        session.ask(question, error=2)
+    assert "small `error`" in str(refusal.value)
+    counted = spent(session)
+    assert counted > 0
+    with pytest.raises(RefusedError):
+        session.ask(question, error=2)
+    assert spent(session) == counted  # what was counted is known, and not counted again
+    session.ask("SELECT count(*) FROM t WHERE place = 'c'", error=8)
+    price = session.price(question, error=10)
+    before = spent(session)
+    ((_, low, high),) = numbers(session.ask(question, error=10))
+    truth = rows()[rows().place == "c"].age.mean()
+    assert low <= truth <= high <= low + 20
+    assert spent(session) - before <= price.units
+
+
+def test_a_price_that_rows_turn_out_to_be_too_few_for_is_not_exceeded() -> None:
+    """`place = b or smoker` is expected to be large; where it is not, what is told is spent, and no more."""
+    session = opened()
+    question = "SELECT avg(income) FROM t WHERE place = 'c' OR (smoker AND age < 20)"
+    price = session.price(question, error=3000)
+    try:
+        session.ask(question, error=3000)
+    except RefusedError:
+        now = session.price(question, error=3000)
+        assert now.units > 0
+        session.ask(question, error=3000)
+    else:
+        assert spent(session) <= price.units
+
+
+def test_bins_and_bounds_that_no_noise_keeps_are_refused() -> None:
+    session = opened()
+    with pytest.raises(RefusedError, match="no precision"):
+        session.price("SELECT avg(hours) FROM t", error=0.1)
+    with pytest.raises(ParameterError):
+        session.price("count smoker = true", error=0)
+    assert not spent(session)
+
+
+def test_what_cannot_be_paid_is_refused() -> None:
+    session = opened(budget="{epsilon: 0.5, delta: 1e-9}", beta=0.05)
+    with pytest.raises(InsufficientBudgetError):
+        session.ask("count smoker = true", error=5)
+    assert not spent(session)
+
+
+@pytest.mark.parametrize(
+    "terms", [{"mechanism": "direct"}, {"budget": "{epsilon: 900}"}, {"neighbours": "add-remove"}]
+)
+def test_other_sessions_keep_it_too(terms: dict[str, str]) -> None:
+    session = opened(**terms)  # type: ignore[arg-type]
+    for question, error, truth in (QUESTIONS[0], QUESTIONS[4]):
+        price, before = session.price(question, error=error), spent(session)
+        ((value, low, high),) = numbers(session.ask(question, error=error))
+        assert low <= truth <= high
+        assert max(high - value, value - low) <= error * (1 + 1e-9)
+        assert spent(session) - before <= price.units
+
+
+def test_a_share_of_a_private_number_of_rows_counts_them_first() -> None:
+    session = opened(neighbours="add-remove")
+    session.ask("count smoker = true", error=300)  # after which the number of all rows is not known
+    price, before = session.price("share smoker = true", error=0.05), spent(session)
+    answer = session.ask("share smoker = true", error=0.05)
+    assert abs(float(answer.value) - rows().smoker.mean()) <= float(answer.error) <= 0.05
+    assert 0 < spent(session) - before <= price.units
+
+
+def test_noise_that_is_certain() -> None:
+    budget = "{epsilon: 4, delta: 1e-6, key_delta: 1e-7, filter: renyi}"
+    session = opened(budget=budget, noise="bounded", beta=0.05)
+    answer = session.ask("count smoker = true", error=900)
+    assert answer.noise == "bounded"
+    assert abs(float(answer.value) - rows().smoker.sum()) <= float(answer.error) <= 900
+
+
+def test_another_process_goes_on_with_it() -> None:
+    """What was bought is read back: the same request costs nothing more, and the same question neither."""
+    declared = parse(TEXT.format(budget="{epsilon: 200, delta: 1e-9}", neighbours="replace", rows=""))
+    ledger = MemoryLedger(declared.budget)
+    question = "SELECT avg(age) FROM t WHERE sex = 'F'"
+    first = opened(ledger=ledger, name="s").ask(question, error=1, request="r")
+    before = ledger.spent
+    again = opened(ledger=ledger, name="s")
+    told = again.ask(question, error=1, request="r")
+    assert numbers(told) == numbers(first)
+    assert told.cost == first.cost
+    assert ledger.spent == before
+    assert not again.price(question, error=1).units
+    with pytest.raises(RequestConflictError):
+        again.ask(question, error=0.7, request="r")
+
+
+def test_competitive_ratio_with_errors_of_their_own() -> None:
+    """At every moment at most 3/2 of direct answers to the same questions, and three single counts."""
+    session, direct = opened(beta=0.05, queries=500), opened(beta=0.05, queries=500, mechanism="direct")
+    unit = session._buyer.policy._single_price * UNITS
+    rng = np.random.default_rng(7)
+    for i in range(40):
+        low = int(rng.integers(0, 4)) * 20
+        question = f"count age >= {low} and age < {low + 20} and sex = {'FM'[i % 2]}"
+        error = None if i % 3 else float(rng.choice([100, 200, 900]))
+        for one in (session, direct):
+            price, before = one.price(question, error=error), spent(one)
+            one.ask(question, error=error)
+            assert spent(one) - before <= price.units
+        assert spent(session) <= 1.5 * spent(direct) + 3 * unit
