@@ -16,8 +16,8 @@ NAMES = (
     "bounded",
     "columns", "commands", "counting", "dense_gpu", "engines", "filters", "graphical", "house", "interaction",
     "latency", "ledger", "measures", "model_search", "model_utility", "mwem",
-    "noise", "pmw", "prefixes", "quantiles", "release_bars", "residual", "server", "sessions", "smalldb", "sql",
-    "starting",
+    "noise", "planned_sums", "pmw", "prefixes", "quantiles", "release_bars", "residual", "server", "sessions",
+    "smalldb", "sql", "starting",
     "startup", "synthesis", "synthetic_rows", "validity", "weights",
 )  # fmt: skip
 

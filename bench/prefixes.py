@@ -7,7 +7,8 @@ count with Gaussian noise that is within α except with probability β/k, as in 
 are announced; every answer is within α of all rows, all together with probability .95. The mean over the seeds of
 questions and noise, and in brackets the least and the most.
 
-A session is held to 3/2 of direct answers and three counts at every k and every seed (`sessions/allowance.py`).
+A session is held to 3/2 of direct answers and three counts at every k and every seed (`sessions/allowance.py`);
+dashboards, trees and agents to .7 of direct answers after 1,000 questions, in the mean over the seeds.
 
 All of it takes hours. What one way costs for one seed is kept in a file as soon as it is known, under the settings
 and the code that found it: a run that was stopped goes on where it was.
@@ -60,6 +61,9 @@ from understudy.standin.multiplicative import ConsistentWeights, LearntWeights
 
 LENGTHS = (5, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000)
 RATIO, FREE = 1.5, 3
+SAVING, SAVING_AT, SAVED_BY = 0.7, 1000, ("W2", "W5", "W7")
+"""After so many questions of these workloads a session may cost that part of direct answers."""
+
 PMW_CELLS = 1 << 17
 """Multiplicative weights keep a weight for each cell: on more cells they are not run."""
 
@@ -160,11 +164,11 @@ def by_weights(name: str, truth: CellTruth, seed: int, asked: argparse.Namespace
     return followed(analyst, ask, truth.rows, lambda: curator.ledger.spent.units / UNITS / unit)
 
 
-def _said(found: Sequence[Spent], beside: Sequence[Spent] | None, k: int) -> str:
-    """The mean over seeds and its range; as a ratio to another way where that is given."""
+def _said(found: Sequence[Spent], beside: Sequence[Spent] | None, k: int, absent: str = "-") -> str:
+    """The mean over seeds and its range; as a ratio to another way where that is given; `absent` without any."""
     values = [one[k] / (1.0 if beside is None else beside[i][k]) for i, one in enumerate(found) if k in one]
     if not values:
-        return f"{'-':>22}"
+        return absent.ljust(22)
     digits = 0 if beside is None else 2
     return f"{np.mean(values):8.{digits}f} [{min(values):.{digits}f}, {max(values):.{digits}f}]".ljust(22)
 
@@ -210,12 +214,16 @@ def report(name: str, asked: argparse.Namespace, record: Record) -> list[Verdict
         }
         for way, run in runs.items():
             ways[way].append(_kept(record, asked, name, seed, way, run))
+    size = truth.domain.size()
+    large = f"{size:,}" if size < 10**7 else f"{size:.0e}"
+    absent = {"weights": f"not run: {large} cells"} if size > PMW_CELLS else {}
     print(f"{name}: {title}, α {asked.alpha:g}; direct in units, the others as ratios to it")
     print(f"  {'questions':>9}  " + "".join(way.ljust(24) for way in ways))
     for k in LENGTHS:
         if any(k in found for found in ways["direct"]):
             cells = [
-                _said(found, None if way == "direct" else ways["direct"], k) for way, found in ways.items()
+                _said(found, None if way == "direct" else ways["direct"], k, absent.get(way, "-"))
+                for way, found in ways.items()
             ]
             print(f"  {k:9}  " + "  ".join(cells), flush=True)
     excess = max(
@@ -224,7 +232,24 @@ def report(name: str, asked: argparse.Namespace, record: Record) -> list[Verdict
         for k in ours.keys() & alone.keys()
     )
     held_to = at_most(FREE, "{:.2f} counts")
-    return [verdict(f"prefixes, {name}: most above 3/2 of direct answers", excess, held_to)]
+    above = verdict(f"prefixes, {name}: most above 3/2 of direct answers", excess, held_to)
+    return [above, *saved(name, ways["session"], ways["direct"])]
+
+
+def saved(name: str, session: Sequence[Spent], direct: Sequence[Spent]) -> list[Verdict]:
+    """Whether a workload that is held to it saves enough at `SAVING_AT`; a shorter run is not judged."""
+    if name not in SAVED_BY:
+        return []
+    what = f"prefixes, {name}: of direct answers after {SAVING_AT:,} questions"
+    both = [
+        (ours, alone)
+        for ours, alone in zip(session, direct, strict=True)
+        if SAVING_AT in ours and SAVING_AT in alone
+    ]
+    if len(both) < len(session):
+        return [Verdict(what, "not judged", f"the run is shorter than {SAVING_AT:,} questions")]
+    ratio = float(np.mean([ours[SAVING_AT] / alone[SAVING_AT] for ours, alone in both]))
+    return [verdict(what, ratio, at_most(SAVING, "{:.2f}"))]
 
 
 def main(arguments: Sequence[str] = ()) -> list[Verdict]:

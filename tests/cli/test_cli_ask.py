@@ -126,10 +126,34 @@ def test_a_session_of_another_version_of_the_table_is_told_as_such(run, folder):
     assert "another version of the table" in run("ask", "--session", "a", "--alpha", "0.1", "count", status=1)
 
 
-@pytest.mark.parametrize("given", [("--alpha", "0.05"), ("--queries", "5"), ("--session", "")])
+@pytest.mark.parametrize(
+    "given", [("--alpha", "0.05"), ("--queries", "5"), ("--buy", "ranges(age)"), ("--session", "")]
+)
 def test_terms_of_a_session_without_one_are_refused(given, run, folder):
     said = run("ask", "count by sex", *given, status=2)
     assert "--session NAME" in said
+    assert not (folder / "understudy.ledger").exists()
+
+
+def test_a_class_is_ordered_for_a_session(run, folder):
+    asked = ("ask", "--session", "a", "--alpha", "0.1", "--buy", "ranges(age)", "count age < 18")
+    assert "every question of the class, for at most" in run(*asked, "--dry-run")
+    [order, question] = json.loads(run(*asked, "--dry-run", "--json"))
+    assert order["buy"] == "conjunctions(age)"
+    assert order["share"] > question["share"] > 0
+    assert not (folder / "understudy.ledger").exists()
+    told = json.loads(run(*asked, "--yes", "--json"))
+    assert 0 < told["bought"][0]["share"] <= order["share"]
+    assert told["answers"][0]["source"] == "implied"
+    again = run(*asked)
+    assert "bought conjunctions(age), for" in again
+    assert json.loads(run(*asked, "--json"))["bought"][0]["share"] == 0
+
+
+@pytest.mark.parametrize("named", ["ages", "ranges()", "marginals(two)", "ranges(age,)"])
+def test_a_class_that_is_none_is_refused(named, run, folder):
+    said = run("ask", "--session", "a", "--alpha", "0.1", "--buy", named, "count", status=2)
+    assert "names no class: write ranges(age)" in said
     assert not (folder / "understudy.ledger").exists()
 
 

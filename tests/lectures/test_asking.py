@@ -80,6 +80,19 @@ def test_a_repeat_is_what_was_said_whatever_the_guesser_would_say_now():
     assert (checker.asked, checker.failures) == (1, 1)
 
 
+def test_a_value_that_was_told_is_told_again_by_whoever_goes_on():
+    """In another process, after `ask`, and where it was told elsewhere in the meantime."""
+    poll = project("validity")
+    first, second = (us.lectures.GuessAndCheck(poll, terms(), name="shared") for _ in range(2))
+    told = first.ask("share a = true", us.lectures.ConstantGuess())
+    assert not told.accepted
+    assert first.check("share a = true", 0.8) == told
+    assert second.check("share a = true", 0.7) == told
+    assert second.ask("share a = true", us.lectures.ConstantGuess()) == told
+    assert us.lectures.GuessAndCheck(poll, terms(), name="shared").check("share a = true", 0.6) == told
+    assert [(one.asked, one.failures) for one in (first, second)] == [(1, 1), (1, 1)]
+
+
 @pytest.mark.parametrize("make", [
     lambda: us.lectures.MedianMechanism(project("validity"), queries=2),
     lambda: us.lectures.Truncation(project("validity"), queries=2),

@@ -53,12 +53,46 @@ def test_weights_that_differ_are_refused(few):
         parts.farthest_squared([1, 1, 1, 1, 1, 2])
 
 
-def test_forty_attributes_are_feasible_and_too_many_kinds_are_not():
+def test_forty_attributes_are_feasible_and_too_many_sets_are_not():
     assert ResidualsOfOrder((2,) * 40, 2).is_feasible
     assert not ResidualsOfOrder((2,) * 40, 3).is_feasible
-    assert not ResidualsOfOrder(tuple(range(2, 22)), 2).is_feasible
     parts = ResidualsOfOrder((2,) * 20, 2)
     assert parts.farthest_squared(parts.weights(needed(parts))) > 0
+
+
+DEMO = (21, 3, 13, 5, 7, 8, 7, 15, 10, 20, 5, 8, 5, 2, 2, 2, 11)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "order"),
+    [(DEMO, 2), (DEMO, 3), (tuple(range(2, 19)), 2), ((2,) * 24, 3), (tuple(range(2, 17)) * 2, 2)],
+    ids=["demo, 2", "demo, 3", "17 sizes", "24 booleans", "30 attributes of 15 sizes"],
+)
+def test_many_attributes_of_many_sizes_have_weights(sizes, order):
+    """The farthest columns are no nearer than those of rows that differ everywhere, or in one attribute."""
+    parts = ResidualsOfOrder(sizes, order)
+    assert parts.is_feasible
+    weights = parts.weights(needed(parts))
+    found = parts.farthest_squared(weights)
+    for differing in ([True] * len(sizes), *np.eye(len(sizes), dtype=bool).tolist()):
+        assert parts._exact_loss(weights, differing) <= found
+    assert float(parts.spreads(weights).max()) > 0
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+@pytest.mark.parametrize("sizes", [*SIZES, (2, 3, 4, 5, 7, 11)])
+def test_the_bound_is_never_nearer_than_the_farthest_columns_and_at_most_twice_as_far(
+    sizes, order, few, monkeypatch
+):
+    exact = ResidualsOfOrder(sizes, order)
+    weights = exact.weights(needed(exact))
+    monkeypatch.setattr(residuals_of_order, "MOST_IN_SETS", 0)
+    monkeypatch.setattr(residuals_of_order, "MOST_LISTED", 0)
+    bound = ResidualsOfOrder(sizes, order)
+    assert exact.farthest_squared(weights) <= bound.farthest_squared(weights)
+    assert bound.farthest_squared(weights) <= 2 * exact.farthest_squared(weights)
+    own = bound.weights(needed(bound))
+    assert exact.farthest_squared(own) <= bound.farthest_squared(own)
 
 
 @pytest.mark.parametrize("order", [1, 2, 3])

@@ -67,15 +67,18 @@ def quantiled(kind: Kind, seed: int, beta: float) -> tuple[Heard, Counter[str]]:
     for _ in range(kind.count):
         measured = str(draw.choice(["age", "hours"]))
         group = str(draw.choice(["", "sex", "town", "job"]))
-        ask_quantiles(interview, measured, group)
+        levels = (
+            LEVELS if draw.random() < 0.5 else (float(draw.choice(LEVELS)),)
+        )  # by ranges, or searched for
+        ask_quantiles(interview, measured, group, levels)
     interview.steer()
     return interview.heard, Counter(plan["kind"] for plan in session._buyer.journal.all())
 
 
-def ask_quantiles(interview: Interview, measured: str, group: str) -> None:
+def ask_quantiles(interview: Interview, measured: str, group: str, levels: tuple[float, ...]) -> None:
     """Quantiles of an attribute in each group, compared with those of the table's own cells."""
     heard, truth = interview.heard, interview.truth
-    told = ", ".join(f"quantile_disc({measured}, {level})" for level in LEVELS)
+    told = ", ".join(f"quantile_disc({measured}, {level})" for level in levels)
     by = f" GROUP BY {group} ORDER BY {group}" if group else ""
     answer = interview.session.ask(f"SELECT {group + ', ' if group else ''}{told} FROM t{by}")
     heard.asked += 1
@@ -90,7 +93,7 @@ def ask_quantiles(interview: Interview, measured: str, group: str) -> None:
     for row in answer.cells:
         name, found = (str(row[0]), row[1:]) if group else ("", row)
         running = np.cumsum(wanted[name])
-        for level, cell in zip(LEVELS, found, strict=True):
+        for level, cell in zip(levels, found, strict=True):
             true = int(np.searchsorted(running, level * running[-1]))
             heard.missed |= not cell.low - ROUNDING <= true <= cell.high + ROUNDING
 

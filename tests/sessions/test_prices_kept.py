@@ -114,7 +114,7 @@ def test_no_question_of_several_parts_costs_more_than_its_price(monkeypatch, que
 
 @pytest.mark.parametrize("seed", range(4))
 def test_no_statement_with_quantiles_costs_more_than_its_price(seed):
-    """Quantiles buy ranges first, which take a part of β from the counts beside them."""
+    """What quantiles buy, ranges or counts of a search, comes first, and takes a part of β from what is beside."""
     session = session_of(curator(WIDE, seed=seed), alpha=0.02, beta=0.05, queries=100)
     draw = np.random.default_rng(seed)
     for _ in range(4):
@@ -125,5 +125,8 @@ def test_no_statement_with_quantiles_costs_more_than_its_price(seed):
             f"SELECT median({first}), count(*) FILTER (WHERE {second} < {low} AND k = 'v{k}') AS few, "
             f"median({second}), count(*) FILTER (WHERE k = 'v{k}') AS some FROM t WHERE s = 'v{draw.integers(2)}'",
         )
+        assert spent <= quoted
+        several = ", ".join(f"quantile_disc({first}, {level})" for level in (0.1, 0.5, 0.9))
+        quoted, spent = asked(session, f"SELECT {several} FROM t WHERE k = 'v{k}'")
         assert spent <= quoted
     assert "grids" in kinds(session)

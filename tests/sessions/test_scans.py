@@ -47,6 +47,13 @@ def test_all_counts_of_a_question_are_of_one_scan(scans):
         assert (np.abs(one.answer.value - session.curator._truth.sums(part)) <= one.answer.error).all()
 
 
+def test_all_counts_of_a_search_for_a_quantile_are_of_one_scan(scans):
+    session = opened()
+    session.ask("SELECT median(age), count(*) FILTER (WHERE town = 'a') AS some FROM t WHERE sex = 'F'")
+    assert session.purchases > 4
+    assert len(scans) == 1
+
+
 def test_the_next_question_is_of_another_scan(scans):
     """Nothing is kept of rows that may have changed, also where a question failed."""
     session = opened()

@@ -7,13 +7,17 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
+import understudy as us
 from session_analysts import attributes, conjunction, curator, table_of
 from understudy.domain.domain import Domain
+from understudy.errors import QueryError
+from understudy.privacy.budget import Budget
 from understudy.query.box import Box
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
+from understudy.sessions import policy
 from understudy.sessions.calibrator import Calibrator
-from understudy.sessions.marginals_class import MarginalsPurchase, can_buy
+from understudy.sessions.marginals_class import MarginalsPurchase, can_buy, why_not
 from understudy.sessions.marginals_rental import MarginalsSkiRental, cell_of
 from understudy.sessions.opening import session as session_of
 
@@ -39,6 +43,26 @@ def test_single_counts_lead_to_the_class_of_marginals(monkeypatch):
         assert abs(answer.value - BINARY.exact(question)) <= answer.error <= session.width
 
 
+def test_the_allowance_is_saved_for_a_class_of_marginals_that_is_worth_its_price(monkeypatch):
+    """Small classes on the way would use up what may be spent ahead, and the class would be bought later."""
+    monkeypatch.setattr("understudy.sessions.ski_rental.SMALL", 0)
+    bought, spent = [], []
+    for most in (0.0, policy.SAVED_FOR):
+        monkeypatch.setattr(policy, "SAVED_FOR", most)
+        session, since = session_of(curator(BINARY, seed=1), alpha=0.03, queries=1000), []
+        for question in np.random.default_rng(3).permutation(list(pairs(BINARY.domain))):
+            before = session.purchases
+            session.ask_marginal(question)
+            if session._buyer.policy._saved_for:
+                since += [plan["kind"] for plan in session._buyer.journal.all()[before:]]
+        bought.append(since)
+        spent.append(session.curator.ledger.spent.units)
+    assert bought[0] == []
+    assert set(bought[1]) <= {"fresh", "look", "completing", "marginals"}
+    assert "marginals" in bought[1]
+    assert spent[1] <= spent[0]
+
+
 def test_only_cells_of_few_attributes_count_as_rent():
     domain = BINARY.domain
 
@@ -60,6 +84,27 @@ def test_a_class_of_marginals_of_twenty_attributes_can_be_bought():
     assert can_buy(calibrator, 2)
     assert not can_buy(calibrator, 4)
     assert MarginalsPurchase.kind == "marginals"
+
+
+def test_a_class_of_marginals_of_as_many_sizes_as_the_demo_has_can_be_bought():
+    sizes = (21, 3, 13, 5, 7, 8, 7, 15, 10, 20, 5, 8, 5, 2, 2, 2, 11)
+    calibrator = Calibrator(curator(BINARY, seed=1), 90)
+    calibrator.curator.domain = attributes({}, {f"a{i:02}": size for i, size in enumerate(sizes)})
+    assert can_buy(calibrator, 2)
+    assert can_buy(calibrator, 3)
+
+
+def test_why_a_class_of_marginals_cannot_be_bought_is_named():
+    with pytest.raises(QueryError, match=r"at once: the order is between 1 and 3"):
+        session_of(curator(BINARY, seed=1), alpha=0.03, classes=[us.marginals(4)])
+    with pytest.raises(QueryError, match="at once: the budget has no delta"):
+        session_of(curator(BINARY, seed=1, budget=Budget.of(10, 0)), alpha=0.03, classes=[us.marginals(2)])
+    calibrator = Calibrator(curator(BINARY, seed=1), 90)
+    calibrator.curator.domain = attributes({}, {f"a{i:02}": 2 for i in range(40)})
+    assert why_not(calibrator, 2) is None
+    assert why_not(calibrator, 3) == "there are 10,700 sets of up to 3 attributes, more than 4,096"
+    calibrator.curator.domain = attributes({}, {f"a{i:02}": 300 for i in range(3)})
+    assert why_not(calibrator, 3) == "they have 27,000,000 cells, more than 8,388,608"
 
 
 def test_a_table_tells_its_slices():

@@ -141,7 +141,7 @@ def test_two_looks_at_a_part_answer_the_whole_breakdown(seed, part):
     assert unknown is not None
     look = LookPurchase.split(buyer.calibrator, unknown, part)
     for purchase in (look, look.next):
-        result = buyer._make(purchase, Asking("", buyer.nothing))
+        result = buyer.make(purchase, Asking("", buyer.nothing))
     assert result.answer is not None
     assert_within(session, breakdown("job"), result.answer)
 

@@ -16,7 +16,7 @@ from understudy.noise.samplers import SeededNoise
 from understudy.privacy.limits import Limits
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
-from understudy.sessions import policy
+from understudy.sessions import quantile_search
 from understudy.sessions.direct import intervals, running_sums
 from understudy.sessions.knowledge import IntervalTable
 from understudy.sessions.opening import session as session_of
@@ -108,31 +108,87 @@ def bought(session) -> list[tuple[str, object]]:
     return [(plan["kind"], plan.get("kinds")) for plan in session._buyer.journal.all()]
 
 
-def test_a_median_buys_the_ranges_that_it_needs():
-    """The errors of cells would add up to many times as much."""
-    ages, widths = np.asarray(PEOPLE["age"]), {}
-    for mechanism in ("auto", "direct"):
-        [[found]] = opened(mechanism=mechanism).ask(MEDIAN).cells
-        assert found.low <= float(np.median(ages)) <= found.high
-        widths[mechanism] = found.high - found.low
-    assert widths["auto"] <= 10
-    assert widths["auto"] < widths["direct"] / 2
+LEVELS = (0.1, 0.25, 0.5, 0.75, 0.9)
+QUANTILES = f"SELECT {', '.join(f'quantile_cont(age, {level})' for level in LEVELS)} FROM town"
 
 
-def test_the_ranges_of_a_median_are_priced_and_told_and_bought_once():
-    session = opened()
-    quoted = session.price(MEDIAN)
-    assert session.known(MEDIAN) is None
-    answer = session.ask(MEDIAN)
-    assert answer.cost.units == quoted.units == session.curator.ledger.spent.units > 0
+@pytest.mark.parametrize("mechanism", ["auto", "direct"])
+def test_a_median_is_searched_for_by_counts(mechanism):
+    """The errors of cells would add up to many times as much, and all ranges would cost more."""
+    session, ages = opened(mechanism=mechanism), np.asarray(PEOPLE["age"])
+    [[found]] = session.ask(MEDIAN).cells
+    assert found.low <= float(np.median(ages)) <= found.high
+    assert found.high - found.low <= 10
+    assert {kind for kind, _ in bought(session)} <= {"fresh", "look"}
+    assert all(plan["question"]["by"] == [] for plan in session._buyer.journal.all())
+    [marginal] = session._reader.read(MEDIAN).marginals
+    whole = opened(mechanism=mechanism)._buyer.policy.ranges(marginal, "age", most=99, asked=1)
+    assert session.curator.ledger.spent.amount < 0.9 * whole.price.amount
+
+
+@pytest.mark.parametrize("mechanism", ["auto", "direct"])
+@pytest.mark.parametrize("question", [MEDIAN, MEDIAN + " WHERE smoker", QUANTILES])
+def test_what_quantiles_need_is_priced_and_told_and_bought_once(question, mechanism):
+    session = opened(mechanism=mechanism)
+    quoted = session.price(question)
+    assert session.known(question) is None
+    answer = session.ask(question)
+    assert quoted.units >= answer.cost.units == session.curator.ledger.spent.units > 0
+    assert answer.source == "measured"
+    assert session.price(question).units == 0
+    assert session.known(question).cells == session.ask(question).cells == answer.cells
+    assert session.ask(question).cost.units == 0
+
+
+@pytest.mark.parametrize("mechanism", ["auto", "direct"])
+def test_several_quantiles_buy_the_ranges_where_these_cost_less(mechanism):
+    session, ages = opened(mechanism=mechanism), np.asarray(PEOPLE["age"])
+    for level, found in zip(LEVELS, session.ask(QUANTILES).cells[0], strict=True):
+        assert found.low <= float(np.quantile(ages, level)) <= found.high
     assert bought(session) == [("grids", ["ranges"])]
-    for free in (MEDIAN, "SELECT quantile_cont(age, 0.9), count(*) FROM town", "SELECT avg(age) FROM town"):
-        assert session.price(free).units == 0
-        assert session.known(free) is not None
-        assert session.ask(free).cost.units == 0
+    if mechanism == "auto":
+        for free in (
+            MEDIAN,
+            "SELECT quantile_cont(age, 0.95), count(*) FROM town",
+            "SELECT avg(age) FROM town",
+        ):
+            assert session.price(free).units == 0
+            assert session.known(free) is not None
+            assert session.ask(free).cost.units == 0
 
 
-def test_a_request_pays_for_the_ranges_of_a_median_once():
+def test_a_quantile_that_ranges_tell_counts_as_the_counts_that_it_replaces():
+    """Who asks directly buys these counts: so what a class spares there is allowed for others."""
+    session = opened(classes=[ranges("age")])
+    session.ask(MEDIAN)
+    waiting = session._buyer.policy._allowance._waiting
+    session._buyer._tell_served()
+    assert 4 <= len(waiting) <= 7
+    assert all(not asked.by for asked in waiting)
+
+
+def test_a_search_ends_where_the_price_that_was_told_is_reached(monkeypatch):
+    """The counts are planned: here all but the first, which is much too narrow an interval for the price."""
+    session = opened()
+    with monkeypatch.context() as patch:
+        patch.setattr(quantile_search.QuantileSearch, "most", 2)
+        quoted = session.price(MEDIAN)
+        answer = session.ask(MEDIAN)
+    assert answer.cost.units <= quoted.units
+    [[found]] = answer.cells
+    assert found.low <= float(np.median(np.asarray(PEOPLE["age"]))) <= found.high
+    assert session.ask(MEDIAN).cost.units == 0  # told is told, however wide it is
+    assert session.ask(MEDIAN).cells == answer.cells
+
+
+def test_a_group_of_few_people_is_not_searched_in_vain():
+    """Fewer than twice the error: no count could tell on which side of it the median is."""
+    session = opened(alpha=0.3)
+    session.ask(MEDIAN + " WHERE smoker")
+    assert len({plan["question"]["where"].__repr__() for plan in session._buyer.journal.all()}) == 1
+
+
+def test_a_request_pays_for_a_median_once():
     session = opened()
     first, again = (session.ask(MEDIAN, request="one") for _ in range(2))
     assert first.cost.units == again.cost.units == session.curator.ledger.spent.units > 0
@@ -167,28 +223,18 @@ def test_a_median_inside_another_statement_buys_ranges_too():
     assert bought(session)[0][0] == "grids"
 
 
-def test_another_process_knows_the_ranges_of_a_median():
+@pytest.mark.parametrize("question", [MEDIAN, QUANTILES])
+def test_another_process_knows_what_a_quantile_bought(question):
     project = us.Project.frame(PEOPLE, DECLARED, noise=SeededNoise(4))
-    one = opened(project, name="one").ask(MEDIAN)
+    one = opened(project, name="one").ask(question)
     again = opened(project, name="one")
-    assert again.price(MEDIAN).units == 0
-    assert again.ask(MEDIAN).cells == one.cells
-    assert again._buyer.policy._allowance._direct_cost > 0  # it was asked for, and is no purchase ahead
+    assert again.price(question).units == 0
+    assert again.ask(question).cells == one.cells
+    allowed = again._buyer.policy._allowance
+    assert allowed._ahead == allowed._joint.start()  # it was asked for, and is no purchase ahead
 
 
-def test_ranges_that_cost_too_much_are_not_bought_for_a_median(monkeypatch):
-    session = opened()
-    with monkeypatch.context() as patch:
-        patch.setattr(policy, "MOST", 2)
-        session.ask(MEDIAN)
-    assert {kind for kind, _ in bought(session)} == {"fresh"}
-    assert (
-        session.price(MEDIAN).units == 0
-    )  # a repetition costs nothing, also where ranges could be bought now
-    assert session.known(MEDIAN) is not None
-
-
-def test_a_median_is_made_of_cells_where_ranges_cannot_be_paid():
+def test_a_median_is_made_of_cells_where_a_search_cannot_be_paid():
     half = 0.5 * float(opened().price(MEDIAN).amount)
     limited = replace(DECLARED, limits=Limits(analysts={"ada": Fraction(half)}))
     session = opened(us.Project.frame(PEOPLE, limited, noise=SeededNoise(4)), analyst="ada")

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from understudy.query.marginal import Marginal
+from understudy.query.quantiles_of_bins import QuantilesOfBins
 
 if TYPE_CHECKING:
     from understudy.sql import CompiledAround, CompiledSql
@@ -24,8 +25,8 @@ class StatementQuestion:
         return self.compiled.marginals
 
     @property
-    def running(self) -> dict[int, str]:
-        """The attributes along which quantiles need running sums, by the places of their marginals."""
+    def running(self) -> dict[int, QuantilesOfBins]:
+        """The quantiles for which running sums of counts are enough, by the places of their marginals."""
         return self.compiled.running
 
     @property

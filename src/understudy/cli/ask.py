@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from understudy.privacy.noise_name import Noise
     from understudy.project import Project
     from understudy.sessions.session import Session
+    from understudy.sessions.terms import Announced
 
 
 def ask(
@@ -93,6 +94,13 @@ def ask(
     queries: Annotated[
         int | None, typer.Option(help="Questions that are expected in the session; 10000 if nothing is said.")
     ] = None,
+    buy: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Order a class of questions for the session, which is bought before any question: ranges(age), "
+            "conjunctions(sex, district) or marginals(2)."
+        ),
+    ] = None,
     url: Annotated[
         str,
         typer.Option(
@@ -133,7 +141,7 @@ def ask(
                 "beta": beta is not None, "dry_run": dry_run, "yes": yes, "max_cells": max_cells is not None,
                 "analyst": analyst, "request": request,
                 "session": session is not None, "alpha": alpha is not None, "queries": queries is not None,
-                "table": table, "why": why,
+                "buy": buy, "table": table, "why": why,
             }
         )  # fmt: skip
         ask_release(
@@ -147,7 +155,7 @@ def ask(
             {
                 "project": project != Path("understudy.yml"), "beta": beta is not None, "analyst": analyst,
                 "session": session is not None, "alpha": alpha is not None,
-                "queries": queries is not None, "max_cells": max_cells is not None,
+                "queries": queries is not None, "max_cells": max_cells is not None, "buy": buy,
             }
         )  # fmt: skip
         check_noise_name(noise)
@@ -164,8 +172,8 @@ def ask(
     from understudy.ledger.interface import fresh_request
     from understudy.project import open_project
 
-    if session is None and (alpha is not None or queries is not None):
-        raise ParameterError("--alpha and --queries belong to a session: add --session NAME")
+    if session is None and (alpha is not None or queries is not None or buy):
+        raise ParameterError("--alpha, --queries and --buy belong to a session: add --session NAME")
     if session == "":
         raise ParameterError("a session's name must not be empty: write --session NAME")
     opened = open_project(project)
@@ -175,16 +183,19 @@ def ask(
     price: dict[str, Any] = {"epsilon": epsilon, "rho": rho, "error": error, "noise": noise}
     if session is not None:
         from understudy.cli.session import open_named
+        from understudy.sessions.terms import read_class
 
+        orders = [read_class(text) for text in buy or ()]
         terms = {"alpha": alpha, "beta": beta, "queries": queries, "analyst": analyst}
         entered = open_named(opened, session, **terms, price=price, request=request, max_cells=most)
         tell_unread(opened, project, quiet=as_json)
         if dry_run:
-            _show_session_prices(entered, questions, error, as_json=as_json)
+            _show_session_prices(entered, questions, orders, error, as_json=as_json)
             return
         _ask_in_session(
             entered,
             questions,
+            orders,
             error,
             yes=yes,
             everything=everything,
@@ -302,9 +313,12 @@ def _tell_left(
 
 
 def _show_session_prices(
-    entered: Session, questions: list[str], error: float | None, *, as_json: bool
+    entered: Session, questions: list[str], orders: list[Announced], error: float | None, *, as_json: bool
 ) -> None:
+    from understudy.sessions.terms import class_text
+
     costs, budget = entered.dry_run(questions, error=error), entered.curator.ledger.budget
+    ordered = {class_text(named): entered.price_of_class(named) for named in orders}
     told = [
         (entered.error(question), "people") if error is None else (error, entered.unit(question))
         for question in questions
@@ -312,6 +326,10 @@ def _show_session_prices(
     if as_json:
         emit(
             [
+                {"buy": text, "cost": {c.currency: c.amount}, "share": budget.share(c)}
+                for text, c in ordered.items()
+            ]
+            + [
                 {
                     "question": q,
                     "cost": {c.currency: c.amount},
@@ -323,6 +341,8 @@ def _show_session_prices(
             ]
         )
         return
+    for text, cost in ordered.items():
+        say(f"buy {text}\n  every question of the class, for at most {price_told(cost, budget)}")
     for question, cost, (off, unit) in zip(questions, costs, told, strict=True):
         say(f"{question}\n{error_line(off, unit)}, for at most {price_told(cost, budget)}")
 
@@ -330,6 +350,7 @@ def _show_session_prices(
 def _ask_in_session(
     entered: Session,
     questions: list[str],
+    orders: list[Announced],
     error: float | None,
     *,
     yes: bool,
@@ -340,16 +361,27 @@ def _ask_in_session(
 ) -> None:
     from understudy.cli.session import remarks, without_infinity
     from understudy.cli.show_answers import show
+    from understudy.sessions.terms import class_text
 
     ledger, budget = entered.curator.ledger, entered.curator.ledger.budget
     asked = sum(
         cost.units for cost in entered.dry_run(questions, error=error)
     )  # finds every mistake before the first
+    asked += sum(entered.price_of_class(named).units for named in orders)
     confirm(type(budget.cap)(asked), ledger, yes=yes, quiet=as_json)
     given = []
     if_interrupted(
         f"what the session {entered.name!r} bought stays in the ledger: ask again in it, and pay nothing twice"
     )
+    bought = []
+    for named in orders:
+        with busy(f"Buying: {class_text(named)}", quiet=as_json):
+            cost = entered.buy(named)
+        bought.append(
+            {"buy": class_text(named), "cost": {cost.currency: cost.amount}, "share": budget.share(cost)}
+        )
+        if not as_json:
+            say(f"bought {class_text(named)}, for {price_told(cost, budget)}")
     for question in questions:
         with busy(f"Looking: {question}", quiet=as_json):
             answer = entered.ask(question, error=error)
@@ -365,7 +397,7 @@ def _ask_in_session(
     left = entered.remaining
     if as_json:
         told = {**left_as_plain(left, budget), "contradicted": entered.contradicted}
-        emit({"answers": without_infinity(given), **told})
+        emit({**({"bought": bought} if bought else {}), "answers": without_infinity(given), **told})
         return
     say(left_told(left, budget))
 

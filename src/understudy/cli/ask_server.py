@@ -31,7 +31,7 @@ class ServerPrice(TypedDict):
     noise: Noise
 
 
-LOCAL = ("project", "beta", "analyst", "session", "alpha", "queries", "max_cells")
+LOCAL = ("project", "beta", "analyst", "session", "alpha", "queries", "max_cells", "buy")
 """Options of `ask` that are about a table of one's own: a server decides on each of them itself."""
 
 

@@ -140,6 +140,7 @@ class GuessAndCheck:
         self.failures = 0
         self._reader = QueryReader(curator)
         self._repeats: RepeatMemory[Checked] = RepeatMemory()
+        self._values: RepeatMemory[Checked] = RepeatMemory()  # by query, as told after a wrong guess
         self._lock = AskingLock("mechanism")
         self._journal = curator.recorded(
             terms.text(), lambda text: Journal(curator.ledger, text, name=name, analyst=analyst)
@@ -169,12 +170,14 @@ class GuessAndCheck:
             raise ParameterError("a guess is a rate, between 0 and 1")
         query = self._reader.read(question)
         with self._lock:
-            for known in ((query.key, guessed), (query.key, "told")):
-                if (told := self._repeats.find(known)) is not None:
+            if (told := self._repeats.find((query.key, guessed))) is not None:
+                return told
+            while True:
+                if (told := self._values.find(query.key)) is not None:
                     return told
-            while (found := self._try(query, guessed)) is None:
+                if (found := self._try(query, guessed)) is not None:
+                    return self._repeats.keep((query.key, guessed), found)
                 self._catch_up()
-            return self._repeats.keep((query.key, guessed if found.accepted else "told"), found)
 
     def ask(self, question: Asked, guesser: Guesser) -> Checked:
         """Check what a guesser says, and tell it when it was wrong; what was asked before is answered again.
@@ -187,6 +190,8 @@ class GuessAndCheck:
             if (told := self._repeats.find(query.key)) is not None:
                 return told
             self._catch_up()
+            if (told := self._values.find(query.key)) is not None:
+                return told
             if self._pupil is not guesser:
                 self._pupil, self._told = guesser, len(self.past)
             while True:
@@ -256,6 +261,9 @@ class GuessAndCheck:
         self.asked += 1
         self.failures += not step["accepted"]
         self.past.append(step)
+        if not step["accepted"] and step["value"] is not None:
+            query = from_plain(self.curator.domain, step["query"]).where
+            self._values.keep(query.key, self._checked(step))
 
     def _checked(self, step: dict[str, Any]) -> Checked:
         """What is released; the rejection after the last one allowed halts and releases nothing."""

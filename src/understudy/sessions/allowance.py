@@ -27,9 +27,9 @@ Needed      Where counts cost what they cost by themselves, no deterministic rul
             earlier. Where one class of price P answers all that comes, nothing but direct answers can be bought
             before D ≥ (P - FREE·u)/(RATIO - 1): with a ratio of 3/2 a session that is to answer very many
             questions pays up to three times the price of the class.
-Asked for   A class that the terms announce, the number of rows where that is private, and the ranges that a
-            quantile needs are bought because they were asked for: they count as questions, on both sides, and need
-            no allowance.
+Asked for   The number of rows where that is private, and the ranges that quantiles buy in a direct session as well
+            (`quantile_buyer`), count as questions, on both sides, and need no allowance. A class that was ordered
+            is a question that only a session of this kind answers: it is left out on both sides.
 Counted     Who asks directly gives the question that comes as the a-th of k the part 1/(k - a + 1) of what is left
 late        of β. These shares never fall: after a share of s = L/(k - a + 1) the next is at least (L - s)/(k - a),
             which is s. So each is at least the first, b/k, where b is what counts have of β; before the i-th at
@@ -104,8 +104,12 @@ class Allowance:
 
     def asked(self, marginal: Marginal) -> None:
         """Remember a new question, whoever answers it; not the cells of a class that was asked for itself."""
-        if (marginal.by, marginal.where.key) not in self._asked_for:
+        if not self.was_asked_for(marginal):
             self._waiting.append(marginal)
+
+    def was_asked_for(self, marginal: Marginal) -> bool:
+        """Whether a marginal is that of a class that was asked for itself."""
+        return (marginal.by, marginal.where.key) in self._asked_for
 
     def asked_for(self, event: Event, by: Clique, where: LinearQuery) -> None:
         """Remember a question for a class on `by`, of the rows in `where`, by the event that it is charged."""

@@ -26,7 +26,7 @@ from understudy.ledger.asking_lock import AskingLock
 from understudy.ledger.interface import JournalStep
 from understudy.privacy.cost import Cost
 from understudy.query.marginal import Marginal
-from understudy.sessions.answer_memory import AnswerMemory, Identity, identity
+from understudy.sessions.answer_memory import AnswerMemory, identity
 from understudy.sessions.asking import Asking, RequestRecord
 from understudy.sessions.calibrator import Calibrator
 from understudy.sessions.checkpoint import SessionCheckpoint
@@ -34,11 +34,13 @@ from understudy.sessions.deduction import Deduction, SessionPromise
 from understudy.sessions.forecast import Forecast
 from understudy.sessions.found_once import planned
 from understudy.sessions.funds import Funds
+from understudy.sessions.histogram import HistogramPurchase, RowCountPurchase
 from understudy.sessions.knowledge import Knowledge
 from understudy.sessions.policy import PurchasePolicy
 from understudy.sessions.purchase import Purchase, PurchaseRequest, PurchaseResult
 from understudy.sessions.purchase_journal import PurchaseJournal
-from understudy.sessions.question_plan import QuestionPlan, scope, without_repeats
+from understudy.sessions.question_plan import QuestionPlan, without_repeats
+from understudy.sessions.terms import Announced
 from understudy.sessions.within_error import WithinPurchase
 
 Found = TypeVar("Found")
@@ -81,7 +83,6 @@ class Buyer:
         self.policy = PurchasePolicy(self.calibrator, promise.terms, promise.nothing_released().knowledge)
         self.nothing = self.curator.ledger.budget.total([])
         self.requests: dict[str, RequestRecord] = {}
-        self.told_running: set[tuple[Identity, str]] = set()
         self.asked = 0
         """How many questions the session was asked so far, as far as this process knows."""
         self.known: Deduction = promise.nothing_released()
@@ -124,101 +125,37 @@ class Buyer:
     # ---- plans
 
     def plan(
-        self,
-        marginals: Sequence[Marginal],
-        analyst: str,
-        *,
-        asked: int,
-        ranges: Mapping[int, Purchase] | None = None,
+        self, marginals: Sequence[Marginal], analyst: str, *, asked: int, before: Sequence[Purchase] = ()
     ) -> QuestionPlan:
         """All that questions may buy if this analyst asks them now, one after the other.
 
-        `asked` is the number of the first of them among all questions of the session, and `ranges` are those that
-        quantiles buy before them, by the places of their marginals.
+        `asked` is the number of the first of them among all questions of the session; `before` is what quantiles
+        buy before them.
         """
-        known, step, before = self.known, self.journal.length, dict(ranges or {})
+        known, step = self.known, self.journal.length
         unknown = [m for m in marginals if self.memory.find(m) is None and known.intervals(m) is None]
         if not unknown:
-            return QuestionPlan({}, step, ranges=before)
+            return QuestionPlan({}, step, before=list(before))
         if len(unknown) == 1 and not before:
             purchases = self._planned(unknown[0], analyst, asked)
             return QuestionPlan({identity(unknown[0]): purchases}, step)
 
         def of_all() -> QuestionPlan:
-            forecast = self._forecast(analyst).after(without_repeats(before.values()))
+            forecast = self._forecast(analyst).after(without_repeats(before))
             return forecast.of_all(unknown, asked=asked, step=step)
 
-        return replace(self._in_plans(of_all), ranges=before)
+        return replace(self._in_plans(of_all), before=list(before))
 
     def _in_plans(self, plan: Callable[[], Found]) -> Found:
         """Ask the policy, told of free answers before, under the lock of plans, which `planned` may let go."""
         return planned(self._planning, plan, before=self._tell_served)
 
-    def ranges(
-        self, marginals: Sequence[Marginal], running: Mapping[int, str], analyst: str, *, asked: int
-    ) -> QuestionPlan | None:
-        """The plan of questions with quantiles that need ranges which are not known; None where none do.
+    def forecast(self, find: Callable[[Forecast], Found], analyst: str) -> Found:
+        """What `find` makes of what questions buy if this analyst asks them now; nobody else plans meanwhile.
 
-        `running` names the attribute of each place among `marginals` that a quantile is of. There are no ranges
-        where they cannot be paid beside all other questions: then quantiles are made of cells, and stay so when
-        they are asked again (`told_running`).
+        It may be called again, and changes nothing.
         """
-        running = {
-            place: name
-            for place, name in running.items()
-            if (identity(marginals[place]), name) not in self.told_running
-        }
-        if not running:
-            return None
-        found = self._in_plans(lambda: self._wanted_ranges(marginals, running, asked))
-        if not found:
-            return None
-        others = [marginal for place, marginal in enumerate(marginals) if place not in found]
-        plan = self.plan(others, analyst, asked=asked, ranges=found)
-        return plan if self.funds(analyst).is_payable(plan.purchases) else None
-
-    def _wanted_ranges(
-        self, marginals: Sequence[Marginal], running: Mapping[int, str], asked: int
-    ) -> dict[int, Purchase]:
-        """The classes of ranges that quantiles need, by the places of their marginals: one object for a class."""
-        known, policy, found = self.known.knowledge, self.policy, dict[int, Purchase]()
-        for place, name in running.items():
-            wanted = policy.ranges(known, marginals[place], name, asked=asked)
-            if wanted is None:
-                continue
-            found[place] = next((p for p in found.values() if scope(p) == scope(wanted)), wanted)
-            if found[place] is wanted:
-                policy = policy.after([wanted])
-        return found
-
-    def buy_ranges(
-        self, marginals: Sequence[Marginal], running: Mapping[int, str], asking: Asking, *, asked: int
-    ) -> QuestionPlan | None:
-        """Buy what `ranges` says, and return its plan of what is left to buy; for whoever holds the lock.
-
-        None where there are no ranges to buy, or where others have spent what they need.
-        """
-        self.catch_up()
-        for _ in range(TRIES):
-            plan = self.ranges(marginals, running, asking.analyst, asked=asked)
-            if plan is None:
-                return None
-            try:
-                for place, purchase in plan.ranges.items():
-                    # One class of ranges may tell another.
-                    if self._in_plans(
-                        lambda place=place: self._wanted_ranges(marginals, {place: running[place]}, asked)
-                    ):
-                        self._make(purchase, asking)
-                        plan.made(purchase, self.journal.length)
-            except OvertakenError:
-                self.catch_up()
-            except InsufficientBudgetError:
-                return None
-            else:
-                plan.ranges.clear()
-                return plan
-        return None
+        return self._in_plans(lambda: find(self._forecast(analyst)))
 
     def _planned(self, marginal: Marginal, analyst: str, asked: int) -> list[Purchase]:
         """What one question buys; whoever was told its price and asks it next does not have it found twice."""
@@ -299,7 +236,7 @@ class Buyer:
         answer = None
         while answer is None:
             purchase, is_last = self._next(marginal, asking.analyst, asked, plan)
-            result = self._make(purchase, asking)
+            result = self.make(purchase, asking)
             plan.made(purchase, self.journal.length)
             if result.answer is not None and (found := self.memory.find(marginal)):
                 return replace(found, cost=asking.charged)
@@ -318,7 +255,7 @@ class Buyer:
         asking.asked = asked
         try:
             for purchase in purchases:
-                self._make(purchase, asking)
+                self.make(purchase, asking)
         except OvertakenError:
             self.catch_up()
             return False
@@ -343,18 +280,48 @@ class Buyer:
         return self._in_plans(lambda: self._forecast(analyst).next(marginal, plan, asked=asked))
 
     def open_classes(self, analyst: str) -> None:
-        """Buy the classes that were announced, those that another process bought left out."""
+        """Buy the classes that the terms order, those that another process bought left out."""
         with self.lock:
-            while (purchase := self._opening()) is not None:
-                try:
-                    self._make(purchase, Asking(analyst, self.nothing))
-                except OvertakenError:
-                    self.catch_up()
+            self._make_all(lambda policy: policy.opening(self.known.knowledge), Asking(analyst, self.nothing))
 
-    def _opening(self) -> Purchase | None:
-        return self._in_plans(lambda: self.policy.opening(self.known.knowledge))
+    def order(self, named: Announced, asking: Asking) -> None:
+        """Buy a class that is ordered, unless it was bought before; and the private number of rows before it.
 
-    def _make(self, purchase: Purchase, asking: Asking) -> PurchaseResult:
+        Raises an `InsufficientBudgetError`, and buys nothing, where not all of it can be paid.
+        """
+        with self.lock:
+            self.catch_up()
+            self.funds(asking.analyst).check(self.planned_order(named))
+            self._make_all(lambda policy: self._of_order(policy, named), asking)
+
+    def planned_order(self, named: Announced) -> list[Purchase]:
+        """All that an order of a class buys; nothing where it was bought before."""
+        return self._in_plans(lambda: self._ordered(named))
+
+    def _ordered(self, named: Announced) -> list[Purchase]:
+        policy, found = self.policy, list[Purchase]()
+        while (purchase := self._of_order(policy, named)) is not None:
+            found.append(purchase)
+            if not isinstance(purchase, RowCountPurchase | HistogramPurchase):
+                break
+            policy = policy.after([purchase])
+        return found
+
+    def _of_order(self, policy: PurchasePolicy, named: Announced) -> Purchase | None:
+        return policy.opening(self.known.knowledge) or policy.ordered(self.known.knowledge, named)
+
+    def _make_all(self, following: Callable[[PurchasePolicy], Purchase | None], asking: Asking) -> None:
+        """Make one purchase after the other, as they follow, until there is none."""
+        while True:
+            purchase = self._in_plans(lambda: following(self.policy))
+            if purchase is None:
+                return
+            try:
+                self.make(purchase, asking)
+            except OvertakenError:
+                self.catch_up()
+
+    def make(self, purchase: Purchase, asking: Asking) -> PurchaseResult:
         """Make the next purchase: write it and its debit into the ledger in one transaction, then look.
 
         Raises an `InsufficientBudgetError` where it cannot be paid and an `OvertakenError` where another process

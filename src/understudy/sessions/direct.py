@@ -113,6 +113,12 @@ def _within(knowledge: Knowledge, by: Clique, box: Box) -> IntervalTable:
     return IntervalTable(np.where(held, table.low, 0.0), np.where(held, table.high, 0.0))
 
 
+def has_running_sums(marginal: Marginal, name: str) -> bool:
+    """Whether `running_sums` looks for the running sums of a marginal: of declared cells in a box, and of few."""
+    is_declared = not isinstance(marginal.domain, RefinedDomain) and name in marginal.by
+    return is_declared and marginal.size <= MOST_RUNNING and boxes_of(marginal) is not None
+
+
 def running_sums(knowledge: Knowledge, marginal: Marginal, name: str) -> tuple[Values, Values] | None:
     """The lower and upper ends of the counts of each cell of an attribute and all before it, in a marginal by
     it.
@@ -120,9 +126,7 @@ def running_sums(knowledge: Knowledge, marginal: Marginal, name: str) -> tuple[V
     A band for ranges tells these as well as it tells single cells, where the errors of cells would add up. None
     where there are too many of them, or the marginal is of no box.
     """
-    if isinstance(marginal.domain, RefinedDomain) or name not in marginal.by:
-        return None
-    if marginal.size > MOST_RUNNING or boxes_of(marginal) is None:
+    if not has_running_sums(marginal, name):
         return None
     axis, size = marginal.by.index(name), marginal.domain[name].size
     others = marginal.by[:axis] + marginal.by[axis + 1 :]

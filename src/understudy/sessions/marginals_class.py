@@ -20,6 +20,7 @@ from understudy.domain.domain import Clique, Domain
 from understudy.mechanism.additive import amount_for
 from understudy.mechanism.matrix.residuals_of_order import (
     LARGEST,
+    MOST_PARTS,
     Places,
     ResidualColumns,
     ResidualLook,
@@ -124,6 +125,8 @@ class MarginalsPurchase:
     paid: Mapping[Places, Cells]
     share: float
     price: Price
+    ordered: bool = False
+    """Whether somebody ordered the class (`Session.buy`)."""
 
     @classmethod
     def of(
@@ -166,13 +169,15 @@ class MarginalsPurchase:
         for part in parts.all:
             paid[part] = cells[at : at + _cells(parts, part)].reshape([parts.sizes[i] for i in part])
             at += _cells(parts, part)
-        return cls(plan["order"], tuple(plan["weights"]), paid, plan["share"], Price.from_plain(plan))
+        fixed = plan["order"], tuple(plan["weights"]), paid, plan["share"], Price.from_plain(plan)
+        return cls(*fixed, plan.get("ordered", False))
 
     def plain(self) -> dict[str, Any]:
         """The plan: the order, the weights, the paid cells, the share of β and the price."""
         paid = as_text(np.concatenate([cells.ravel() for cells in self.paid.values()]))
         fixed = {"order": self.order, "weights": self.weights, "paid": paid}
-        return {**fixed, "share": self.share, **self.price.as_plain()}
+        ordered = {"ordered": True} if self.ordered else {}
+        return {**fixed, "share": self.share, **self.price.as_plain(), **ordered}
 
     def _look(self, calibrator: Calibrator) -> ResidualLook:
         parts = _parts(calibrator, self.order)
@@ -207,17 +212,29 @@ class MarginalsPurchase:
 
 
 def can_buy(calibrator: Calibrator, order: int) -> bool:
-    """Whether all marginals up to an order can be bought at once: the noise is Gaussian, the number of rows is
-    public, and there are few enough cells.
+    """Whether all marginals up to an order can be bought at once."""
+    return why_not(calibrator, order) is None
+
+
+def why_not(calibrator: Calibrator, order: int) -> str | None:
+    """Why all marginals up to an order cannot be bought at once, in words; None where they can be.
+
+    The noise has to be Gaussian, the number of rows public, and sets and cells few enough.
     """
     domain = calibrator.curator.domain
-    if calibrator.is_pure or not calibrator.relation.rows_are_public:
-        return False
+    if calibrator.is_pure:
+        return "the budget has no delta"
+    if not calibrator.relation.rows_are_public:
+        return "the number of rows is private under `neighbours: add-remove`"
     if not 1 <= order <= min(MOST_ORDER, len(domain)):
-        return False
-    if not _parts(calibrator, order).is_feasible:
-        return False
-    return sum(domain.size(clique) for clique in combinations(domain.names, order)) <= MOST_CLASS_CELLS
+        return f"the order is between 1 and {min(MOST_ORDER, len(domain))}"
+    parts = _parts(calibrator, order)
+    if not parts.is_feasible:
+        return f"there are {parts.count:,} sets of up to {order} attributes, more than {MOST_PARTS:,}"
+    cells = sum(domain.size(clique) for clique in combinations(domain.names, order))
+    if cells > MOST_CLASS_CELLS:
+        return f"they have {cells:,} cells, more than {MOST_CLASS_CELLS:,}"
+    return None
 
 
 def _parts(calibrator: Calibrator, order: int) -> ResidualsOfOrder:

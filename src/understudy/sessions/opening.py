@@ -22,6 +22,7 @@ def session(
     beta: Number | None = None,
     queries: int | None = None,
     classes: Sequence[Announced] = (),
+    expected: Sequence[Announced] = (),
     mechanism: str | None = None,
     noise: str | None = None,
     name: str = "",
@@ -38,7 +39,10 @@ def session(
                a session that goes on remembers
     queries    how many questions are expected: more may come, at a higher price; 10,000, or what a session that
                goes on remembers
-    classes    what will be asked, to be bought at once: made by `ranges`, `conjunctions`, `pool` and `marginals`
+    classes    an order: classes of questions that are bought at once, whatever is asked later; made by `ranges`,
+               `conjunctions`, `pool` and `marginals`. `Session.buy` orders one later
+    expected   classes that will be asked for, as far as is known: each is bought with a question of it as soon as
+               the session, with it, costs no more than 3/2 of direct answers and three single counts
     mechanism  `auto`, or `direct`: every new question is bought by itself, with noise of its own
     noise      of counts that are bought by themselves: `auto`, the cheapest that keeps `alpha`, which is bounded
                noise, of a certain error that takes nothing of `beta`, under some budgets; or `gaussian`,
@@ -69,6 +73,7 @@ def session(
         mechanism = known.mechanism if mechanism is None else mechanism
         noise = known.noise if noise is None else noise
         classes = classes or known.classes
+        expected = expected or known.expected
     terms = Terms.of(
         alpha=0 if alpha is None else alpha,
         beta=0.05 if beta is None else beta,
@@ -76,6 +81,7 @@ def session(
         classes=classes,
         mechanism="auto" if mechanism is None else mechanism,
         noise="auto" if noise is None else noise,
+        expected=expected,
     )
     size = table.text_size if isinstance(table, Project) else USUAL
     return Session(

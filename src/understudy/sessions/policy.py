@@ -13,7 +13,6 @@ from functools import cached_property, singledispatchmethod
 from typing import Any, Self
 
 from understudy.domain.refinement import RefinedDomain
-from understudy.errors import QueryError
 from understudy.privacy.cost import Cost
 from understudy.privacy.event import Event
 from understudy.query.box import Box
@@ -24,14 +23,15 @@ from understudy.sessions.beta_account import CELLS, HISTOGRAMS, TOTAL, BetaAccou
 from understudy.sessions.beta_spending import BEFORE, part_of_class, part_of_left
 from understudy.sessions.calibrator import Calibrator, coarse, rounded
 from understudy.sessions.completing import CompletingPurchase
-from understudy.sessions.direct import BOUNDED, DirectPurchase, running_sums
+from understudy.sessions.direct import BOUNDED, DirectPurchase
 from understudy.sessions.families import Kind
-from understudy.sessions.histogram import MOST, HistogramPurchase, RowCountPurchase
+from understudy.sessions.histogram import HistogramPurchase, RowCountPurchase
 from understudy.sessions.histogram_rent import HistogramRents, due_at
-from understudy.sessions.knowledge import TOUCHING, Knowledge, Place, boxes_of
+from understudy.sessions.knowledge import Knowledge, Place, boxes_of
 from understudy.sessions.looks import LookPurchase, next_look
-from understudy.sessions.marginals_class import MarginalsPurchase, can_buy
+from understudy.sessions.marginals_class import MarginalsPurchase
 from understudy.sessions.marginals_rental import MarginalsSkiRental, cell_of
+from understudy.sessions.named_classes import check_class, covers, product_class
 from understudy.sessions.own_counts import OwnCounts, OwnCountsOffers
 from understudy.sessions.permission import Permission
 from understudy.sessions.product_class import ProductPurchase, is_feasible
@@ -44,12 +44,19 @@ from understudy.sessions.within_error import WithinPurchase
 ANNOUNCED = 0.9
 """Part of what is left of β that goes to the classes that were announced."""
 
+ORDERED = 0.5
+"""Part of what is left of β that goes to a class that is ordered later, or expected."""
+
 HISTOGRAMS_COST = 0.1
 """Histograms may cost together this part of the price of all expected questions, each bought by itself."""
 
 CELL_COUNTS = 0.5
 """The most of what is left of β that goes to the class of all marginals where counts of single cells lead to it:
 conjunctions of other kinds come beside them."""
+
+SAVED_FOR = 128.0
+"""In single counts: the allowance is saved for a class of all marginals that counts of single cells lead to, if it
+costs no more than this. For a dearer one it would have to be saved for more than a thousand questions."""
 
 MEMBERS = 2.0
 """How many questions the ranges that a quantile needs are expected to answer, for each of their cells."""
@@ -96,6 +103,8 @@ class PurchasePolicy:
         self._marginals_rental = MarginalsSkiRental()
         self._cells_rental = MarginalsSkiRental(of_cells=True)
         self._histogram_rents = HistogramRents(calibrator)
+        self._tried: dict[int, float] = {}
+        self._saved_for = 0
         self._paid = 0.0
         """What counts and classes, which share what is left of β, have cost so far, in ε or ρ."""
         self._domain = calibrator.curator.domain
@@ -156,7 +165,9 @@ class PurchasePolicy:
         self._ski_rental.bought(purchase)
         if purchase.asked_for:
             self._allowance.asked_for(self._event(purchase), purchase.by, purchase.where)
-        elif not self._is_announced(Conjunctions(purchase.by)) or purchase.where.factors:
+        elif not purchase.ordered and (
+            not self._is_announced(Conjunctions(purchase.by)) or purchase.where.factors
+        ):
             self._bought_ahead(purchase)
 
     @made.register
@@ -169,7 +180,7 @@ class PurchasePolicy:
     def _(self, purchase: MarginalsPurchase, charged: Cost) -> None:
         self._paid += float(purchase.price.amount)
         self._orders.add(purchase.order)
-        if not self._is_announced(AllMarginals(purchase.order)):
+        if not purchase.ordered and not self._is_announced(AllMarginals(purchase.order)):
             self._bought_ahead(purchase)
 
     @made.register
@@ -205,7 +216,7 @@ class PurchasePolicy:
                 self._cells_rental.pay(cell, charged.amount, again=again)
 
     def _is_announced(self, announced: Announced) -> bool:
-        """Whether a class stands in the session's terms: then it was asked for, and not bought ahead."""
+        """Whether a class was ordered by the session's terms: then it is not bought ahead."""
         if isinstance(announced, AllMarginals):
             return announced in self._terms.classes
         names = {self._domain.clique(c.names) for c in self._terms.classes if isinstance(c, Conjunctions)}
@@ -241,41 +252,62 @@ class PurchasePolicy:
             return RowCountPurchase.of(self._calibrator, float(self._terms.beta) * TOTAL)
         for i, announced in enumerate(self._terms.classes):
             share = rounded(self.beta.left * ANNOUNCED / (len(self._terms.classes) - i))
-            if isinstance(announced, Conjunctions):
-                purchase = self._open_product(knowledge, announced, share)
-            else:
-                purchase = self._open_marginals(knowledge, announced.order, share)
+            purchase = self._named(knowledge, announced, share)
             if purchase is not None:
                 return purchase
         return None
 
-    def _open_product(self, knowledge: Knowledge, announced: Conjunctions, share: float) -> Purchase | None:
-        by, everyone = self._domain.clique(announced.names), Box(self._domain, {})
-        if knowledge.holds_class(by, everyone.key):
-            return None
-        purchase = (
-            ProductPurchase.of(self._calibrator, by, everyone.query, share)
-            if is_feasible(self._calibrator, by)
-            else None
-        )
-        if purchase is None:
-            raise QueryError(
-                f"the class {announced} is too large to be bought at once: announce fewer attributes, or none"
-            )
-        return purchase
+    def ordered(self, knowledge: Knowledge, named: Announced) -> Purchase | None:
+        """The next purchase for a class that is ordered (`named_classes`); None where it was bought.
 
-    def _open_marginals(self, knowledge: Knowledge, order: int, share: float) -> Purchase | None:
-        if not can_buy(self._calibrator, order):
-            raise QueryError(
-                f"marginals of {order} attributes are bought at once only up to order 3, of few enough cells, "
-                "with a delta in the budget and under `neighbours: replace`: announce fewer, or none"
-            )
-        if any(bought >= order for bought in self._orders):
+        A tenth of β stays for other questions, however many classes are ordered. Raises a `QueryError` where the
+        class is too large.
+        """
+        spare = max(self.beta.left - 0.1 * float(self._terms.beta), 0.02 * self.beta.left)
+        purchase = self._named(knowledge, named, rounded(ORDERED * spare))
+        marked = isinstance(purchase, ProductPurchase | MarginalsPurchase)
+        return replace(purchase, ordered=True) if marked else purchase
+
+    def _named(self, knowledge: Knowledge, named: Announced, share: float) -> Purchase | None:
+        """The next purchase for a class that somebody named; before marginals come the cells of each attribute."""
+        if isinstance(named, Conjunctions):
+            return product_class(self._calibrator, knowledge, named, share)
+        check_class(self._calibrator, named)
+        if any(bought >= named.order for bought in self._orders):
             return None
         for attribute in self._domain:
             if attribute.size > 1 and (attribute.name, True) not in self._histograms:
                 return self._histogram(attribute.name, plain=True)
-        return MarginalsPurchase.of(self._calibrator, knowledge, order, share)
+        return MarginalsPurchase.of(self._calibrator, knowledge, named.order, share)
+
+    def _awaited(self, marginal: Marginal) -> int | None:
+        """The place in the terms of an expected class that contains a question, and was not bought so far."""
+        for place, named in enumerate(self._terms.expected):
+            held = (
+                self._ski_rental.holds(self._domain.clique(named.names))
+                if isinstance(named, Conjunctions)
+                else any(bought >= named.order for bought in self._orders)
+            )
+            if not held and covers(self._calibrator, named, marginal):
+                return place
+        return None
+
+    def _expected(self, knowledge: Knowledge, place: int, *, asked: int) -> Purchase | None:
+        """An expected class, as soon as it may be bought; None before.
+
+        Its price takes long to find: it is found again only when what was paid has grown by a fiftieth.
+        """
+        if self._paid < 1.02 * self._tried.get(place, -1.0):
+            return None
+        named, share = self._terms.expected[place], coarse(self.beta.left * ORDERED)
+        if isinstance(named, Conjunctions):
+            offer = product_class(self._calibrator, knowledge, named, share)
+        else:
+            offer = MarginalsPurchase.of(self._calibrator, knowledge, named.order, share)
+        if offer is not None and self._permission.permits([offer], asked=asked):
+            return offer
+        self._tried[place] = self._paid
+        return None
 
     def preparations(self, marginal: Marginal, *, asked: int) -> list[Purchase]:
         """Histograms to buy before a question: of its attributes, while they cost little beside all questions.
@@ -284,6 +316,8 @@ class PurchasePolicy:
         """
         box = boxes_of(marginal)
         if box is None or self._terms.is_direct or (self._ski_rental.is_small and not marginal.by):
+            return []
+        if self._awaited(marginal) is not None or (not marginal.by and self._is_saved_for(box)):
             return []
         histograms = list[Purchase]()
         cost = self._histograms_cost
@@ -315,19 +349,15 @@ class PurchasePolicy:
             self._offered[name, plain] = make(self._calibrator, name, share, self._single_price)
         return self._offered[name, plain]
 
-    def ranges(
-        self, knowledge: Knowledge, marginal: Marginal, name: str, *, asked: int
-    ) -> ProductPurchase | None:
-        """All ranges of an attribute in each group of a marginal by it, which a quantile of the attribute needs.
+    def ranges(self, marginal: Marginal, name: str, *, most: float, asked: int) -> ProductPurchase | None:
+        """All ranges of an attribute in each group of a marginal by it, which tell every quantile there.
 
-        The errors of cells, of which a quantile is made else, add up. None where running sums are known well
-        enough, or the class is dearer than `MOST` single counts or too large, or is no class of declared cells.
+        None where they cost more than `most` single counts, or are too many, or not of declared cells. A quantile
+        buys them where they cost less than counts that search for it, also in a direct session: so they are asked
+        for, and not bought ahead.
         """
         box = boxes_of(marginal)
-        if box is None or self._terms.is_direct or not self._calibrator.is_ordered(name):
-            return None
-        known = running_sums(knowledge, marginal, name)
-        if known is None or not bool((known[1] - known[0] > 2 * self._calibrator.width + TOUCHING).any()):
+        if box is None or not self._calibrator.is_ordered(name):
             return None
         kinds: tuple[Kind, ...] = tuple("ranges" if each == name else "cells" for each in marginal.by)
         if not is_feasible(self._calibrator, marginal.by, kinds):
@@ -335,9 +365,13 @@ class PurchasePolicy:
         likely = MEMBERS * sum(marginal.shape)
         share = coarse(self.beta.left * min(0.5, likely / (self._terms.ahead(asked) + 1)))
         offer = ProductPurchase.of(self._calibrator, marginal.by, box.query, share, kinds)
-        if offer is None or float(offer.price.amount) > MOST * self._single_price:
+        if offer is None or float(offer.price.amount) > most * self._single_price:
             return None
         return replace(offer, asked_for=True)
+
+    def was_asked_for(self, marginal: Marginal) -> bool:
+        """Whether a class on the attributes of a marginal, of its rows, was bought for a quantile."""
+        return self._allowance.was_asked_for(marginal)
 
     def direct(self, knowledge: Knowledge, marginal: Marginal, *, asked: int) -> DirectPurchase:
         """The counts of a question bought by themselves, in one look (`own_counts`, which says what is raised)."""
@@ -359,6 +393,8 @@ class PurchasePolicy:
         ahead, direct = self._terms.ahead(asked), self.counts(knowledge, marginal, asked=asked)
         if self._terms.is_direct or marginal.moment is not None or _is_cut(marginal):
             return direct
+        if (awaited := self._awaited(marginal)) is not None:  # nothing else uses up the allowance for it
+            return self._expected(knowledge, awaited, asked=asked) or direct
         if marginal.by:
             price = direct.price.amount
             marginals = self._marginals(knowledge, self._marginals_rental, marginal, price, asked=asked)
@@ -371,6 +407,8 @@ class PurchasePolicy:
             marginals = self._marginals(knowledge, self._cells_rental, cell, price, asked=asked)
             if marginals is not None:
                 return marginals
+            if self._is_saved_for(box):
+                return direct
         product = self._ski_rental.choose(
             box, direct.price, paid=self._paid_before(), left=self.beta.left, asked=asked, ahead=ahead
         )
@@ -416,7 +454,18 @@ class PurchasePolicy:
         offer = MarginalsPurchase.of(self._calibrator, knowledge, order, share)
         if offer is None or not rental.is_worth(offer.price):
             return None
-        return offer if self._permission.permits([offer], asked=asked) else None
+        if self._permission.permits([offer], asked=asked):
+            return offer
+        if rental.of_cells and float(offer.price.amount) <= SAVED_FOR * self._single_price:
+            self._saved_for = order
+        return None
+
+    def _is_saved_for(self, box: Box) -> bool:
+        """Whether a count is of a cell of marginals whose class is worth its price, and waits for the allowance.
+
+        Then nothing else is bought ahead for it: what may be spent ahead is kept for the class.
+        """
+        return not self._orders and 0 < len(box.sides) <= self._saved_for and cell_of(box) is not None
 
     def _paid_before(self) -> float:
         """What counts and classes have cost so far, and what parts of β for classes reckon with beside."""

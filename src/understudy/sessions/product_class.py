@@ -99,6 +99,7 @@ class ProductPurchase:
     Cost        `price`, once, for a row that moves one cell of the table.
 
     `asked_for` is whether a question needs the class itself, as a quantile needs ranges: it is not ahead then.
+    `ordered` is whether somebody ordered it (`Session.buy`).
     """
 
     kind: ClassVar[str] = "grids"
@@ -111,6 +112,7 @@ class ProductPurchase:
     sup: float | None = None
     """The band in deviations of the noise on a combination, where it was found before."""
     asked_for: bool = False
+    ordered: bool = False
 
     @classmethod
     def of(
@@ -141,7 +143,8 @@ class ProductPurchase:
         """The purchase of a plan in the ledger."""
         question = from_plain(calibrator.curator.domain, plan["question"])
         fixed = question.by, tuple(plan["kinds"]), question.where, plan["share"], Price.from_plain(plan)
-        return cls(*fixed, plan.get("resolution"), plan.get("sup"), plan.get("asked for", False))
+        why = plan.get("asked for", False), plan.get("ordered", False)
+        return cls(*fixed, plan.get("resolution"), plan.get("sup"), *why)
 
     def plain(self) -> dict[str, Any]:
         """The plan: attributes and rows as a question, the kinds of families, the share of β and the price.
@@ -156,6 +159,7 @@ class ProductPurchase:
             **self.price.as_plain(),
             **({} if self.resolution is None else {"resolution": self.resolution}),
             **({"asked for": True} if self.asked_for else {}),
+            **({"ordered": True} if self.ordered else {}),
         }
 
     def _product(self, calibrator: Calibrator) -> Product:

@@ -37,21 +37,21 @@ class QuestionPlan:
     step    how many purchases the session had made when it was planned, or when one of the plan was made last: the
             plan holds only as long as there are no others
     left    what is left of β, as a probability, if all of the plan is made
-    ranges  the classes that quantiles need, which come first, by the places of their marginals in the question
+    before  what quantiles buy, which comes first (`quantile_buyer`)
     moved   whether something was bought since it was planned
     """
 
     parts: dict[Identity, list[Purchase]]
     step: int
     left: float = 0.0
-    ranges: dict[int, Purchase] = field(default_factory=dict)
+    before: list[Purchase] = field(default_factory=list)
     moved: bool = False
     _made: dict[int, Purchase] = field(default_factory=dict)
 
     @property
     def purchases(self) -> list[Purchase]:
         """All that is still planned, each purchase once."""
-        return self._unmade(list(self.ranges.values()), *self.parts.values())
+        return self._unmade(self.before, *self.parts.values())
 
     def of(self, marginal: Marginal) -> list[Purchase] | None:
         """What a part may still buy; None where nothing was planned for it."""

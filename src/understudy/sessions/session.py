@@ -26,6 +26,7 @@ stopped.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import overload
 
@@ -54,17 +55,18 @@ from understudy.query.quantile_end import QuantileEnd
 from understudy.query.refined import least_refined
 from understudy.query.text_size import USUAL, TextSize
 from understudy.rational import Number, positive
-from understudy.sessions.answer_memory import identity
 from understudy.sessions.asking import Asking, digest
 from understudy.sessions.buyer import Buyer
 from understudy.sessions.closer_answers import CloserAnswer
 from understudy.sessions.deduction import Deduction, SessionPromise
 from understudy.sessions.direct import running_sums
 from understudy.sessions.knowledge import Values
+from understudy.sessions.named_classes import check_class
 from understudy.sessions.part_answers import PartAnswers
 from understudy.sessions.population import Population
+from understudy.sessions.quantile_buyer import QuantileBuyer, Running
 from understudy.sessions.question_plan import QuestionPlan
-from understudy.sessions.terms import Terms
+from understudy.sessions.terms import Announced, Terms, class_text
 
 
 class Session:
@@ -120,9 +122,12 @@ class Session:
             curator.declaration, counts_everyone=False, measured="positions", refines=True, size=text_size
         )
         self._buyer = Buyer(self._promise, name=self.name, owner=self.owner, lazily=lazily)
+        self._quantiles = QuantileBuyer(self._buyer)
         self._parts = PartAnswers(curator, self._buyer)
         with self._buyer.lock:
             self._buyer.catch_up()
+        for named in terms.expected:
+            check_class(self._buyer.calibrator, named)
         if terms.classes:
             self._buyer.open_classes(analyst)
 
@@ -262,12 +267,14 @@ class Session:
         self._check(marginals)
         self._buyer.check_request(asking)
         running = _running(asked)
-        if self._buyer.ranges(marginals, running, asking.analyst, asked=self._buyer.asked + 1) is not None:
+        if self._quantiles.plan(marginals, running, asking.analyst, asked=self._buyer.asked + 1) is not None:
             return None
-        answers = self._parts.free(marginals)
-        return (
-            None if answers is None else asked.answer(self._as_counts(self._parts.with_cost(answers, asking)))
-        )
+        told = self._quantiles.told(marginals, running)
+        answers = self._parts.free([m for place, m in enumerate(marginals) if place not in told])
+        if answers is None:
+            return None
+        answers = self._parts.with_cost(_in_places(told, answers), asking)
+        return asked.answer(self._as_counts(answers))
 
     def counts(
         self,
@@ -288,18 +295,22 @@ class Session:
         return self._counts(marginals, asking, {}, uncertified=uncertified)
 
     def _counts(
-        self, marginals: Sequence[Marginal], asking: Asking, running: Mapping[int, str], *, uncertified: bool
+        self, marginals: Sequence[Marginal], asking: Asking, running: Running, *, uncertified: bool
     ) -> SourceCounts:
-        """Counts of marginals; `running` are the attributes whose running sums are asked for, by quantiles."""
+        """Counts of marginals; `running` are the quantiles for which running sums are enough."""
         self._check(marginals)
-        plan = self._bought_ranges(marginals, running, asking)
-        ahead = asking.charged
-        answers = self._parts.answers(marginals, asking, plan, uncertified=uncertified)
-        self._buyer.told_running |= {
-            (identity(marginals[place]), name)
-            for place, name in running.items()
-            if answers[place].source != "uncertified"
-        }
+        self._buyer.check_request(asking)
+        with self.curator.one_question(marginals) if running else nullcontext():
+            plan = self._bought_for_quantiles(marginals, running, asking)
+            ahead = asking.charged
+            told = self._quantiles.told(marginals, running)
+            others = [marginal for place, marginal in enumerate(marginals) if place not in told]
+            answers = self._parts.answers(others, asking, plan, uncertified=uncertified) if others else []
+        answers = _in_places(told, answers)
+        self._quantiles.keep(marginals, running, answers)
+        self._parts.count(len(told))
+        if not others:
+            answers = self._parts.with_cost(answers, asking)
         if ahead.units:
             first = answers[0]
             source = first.source if first.source == "uncertified" else "measured"
@@ -309,18 +320,18 @@ class Session:
             answers = [replace(first, cost=total, source=source), *answers[1:]]
         return self._as_counts(answers)
 
-    def _bought_ranges(
-        self, marginals: Sequence[Marginal], running: Mapping[int, str], asking: Asking
+    def _bought_for_quantiles(
+        self, marginals: Sequence[Marginal], running: Running, asking: Asking
     ) -> QuestionPlan | None:
-        """Buy the ranges that quantiles need, where they are not known and can be paid.
+        """Buy what quantiles need, where that is not known and can be paid.
 
-        Returns what is still planned then; None where there were no ranges to buy.
+        Returns what is still planned then; None where there was nothing to buy for them.
         """
-        if self._buyer.ranges(marginals, running, asking.analyst, asked=self._buyer.asked + 1) is None:
+        if self._quantiles.plan(marginals, running, asking.analyst, asked=self._buyer.asked + 1) is None:
             return None
-        self._buyer.check_request(asking)
         with self._buyer.lock:
-            return self._buyer.buy_ranges(marginals, running, asking, asked=self._buyer.asked + 1)
+            self._buyer.check_request(asking)  # another thread may have bought under it meanwhile
+            return self._quantiles.buy(marginals, running, asking, asked=self._buyer.asked + 1)
 
     def _least(self, marginals: Sequence[Marginal]) -> list[Marginal]:
         """The same questions with no more edges than they need: declared ones where they cut no declared cell."""
@@ -380,10 +391,35 @@ class Session:
             return CloserAnswer(asked, tuple(marginals), float(positive(error, "error")), self._parts).price(
                 payer
             )
-        plan = self._buyer.ranges(marginals, _running(asked), payer, asked=self._buyer.asked + 1)
+        running = _running(asked)
+        plan = self._quantiles.plan(marginals, running, payer, asked=self._buyer.asked + 1)
         if plan is None:
-            plan = self._parts.planned(marginals, payer)
+            places = self._quantiles.places(marginals, running)
+            plan = self._parts.planned([m for i, m in enumerate(marginals) if i not in places], payer)
         return self._buyer.funds(payer).quote(plan.purchases)
+
+    def price_of_class(self, named: Announced, analyst: str | None = None) -> Cost:
+        """The most that `buy` charges for a class of questions now; nothing where it was bought before.
+
+        Reads no data and spends nothing. Raises as `buy` does, but for what cannot be paid.
+        """
+        return self._buyer.funds(self._payer(analyst)).quote(self._buyer.planned_order(named))
+
+    def buy(self, named: Announced, *, analyst: str | None = None) -> Cost:
+        """Buy a class of questions at once: `ranges`, `conjunctions`, `pool` or `marginals`.
+
+        From then on every question of the class costs nothing. It is an order, which questions are not: its price
+        (`price_of_class`) is added to the most that the session costs beside direct answers. `analyst` pays.
+
+        Returns what was charged. Raises a `QueryError` where the class is too large, an `InsufficientBudgetError`,
+        with nothing bought, where it cannot be paid, and a `ParameterError` in a direct session, which buys no
+        classes, or where the session belongs to another analyst.
+        """
+        if self.terms.is_direct:
+            raise ParameterError("a direct session buys no classes; open one without a mechanism")
+        asking = Asking(self._payer(analyst), self._buyer.nothing, f"buy {class_text(named)}")
+        self._buyer.order(named, asking)
+        return asking.charged
 
     def error(self, question: Asked) -> float:
         """How far a number of people in the answer to a question can be off, if the session's promise is kept.
@@ -461,9 +497,15 @@ class Session:
         return notebook.panel(f"Session {self.name}", notebook.facts(known), *parts)
 
 
-def _running(asked: ReadQuestion[Answer | SqlAnswer]) -> Mapping[int, str]:
-    """The attributes whose running sums a question needs, by the places of their marginals: for quantiles."""
+def _running(asked: ReadQuestion[Answer | SqlAnswer]) -> Running:
+    """The quantiles of a question, by the places of their marginals."""
     return asked.running if isinstance(asked, SelectQuestion | AroundQuestion) else {}
+
+
+def _in_places(told: Mapping[int, Answer], others: Sequence[Answer]) -> list[Answer]:
+    """Answers in the order of a question's marginals: some by their places, and the others in their order."""
+    rest = iter(others)
+    return [told[i] if i in told else next(rest) for i in range(len(told) + len(others))]
 
 
 def is_shared(ledger: Ledger, name: str) -> bool:

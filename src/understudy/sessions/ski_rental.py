@@ -220,6 +220,10 @@ class SkiRental:
             payment.counts = False
         self._spent[by, place] = self._spent.get((by, place), 0.0) + spent
 
+    def holds(self, by: Clique) -> bool:
+        """Whether a class of all rows on some attributes was bought."""
+        return (by, ()) in self._held
+
     def serve(self, box: Box, price: float, knowledge: Knowledge) -> None:
         """Remember a question that cost nothing.
 

@@ -33,8 +33,8 @@ class Conjunctions:
 def ranges(*names: str) -> Conjunctions:
     """The class of all ranges of a named ordered attribute, or of all rectangles of two of them.
 
-    For the argument `classes` of `session`, which buys the class at once: every question of it is then answered
-    for nothing. It is `conjunctions` of the same names.
+    For `Session.buy` and the argument `classes` of `session`, which buy the class at once: every question of it is
+    then answered for nothing; and for the argument `expected`. It is `conjunctions` of the same names.
 
     >>> str(ranges("age"))
     'conjunctions(age)'
@@ -45,8 +45,8 @@ def ranges(*names: str) -> Conjunctions:
 def conjunctions(*names: str) -> Conjunctions:
     """The class of all conjunctions on the named attributes: a range of each ordered one, any cells of each other.
 
-    For the argument `classes` of `session`, which buys the class at once: every question of it is then answered
-    for nothing. A session refuses a class that is too large to be bought at once.
+    For `Session.buy` and the argument `classes` of `session`, which buy the class at once: every question of it is
+    then answered for nothing; and for the argument `expected`. A session refuses a class that is too large.
 
     >>> str(conjunctions("age", "sex"))
     'conjunctions(age, sex)'
@@ -80,6 +80,7 @@ class Terms:
     classes    the classes that are bought when the session is opened
     mechanism  `auto` or `direct`
     noise      which noise counts get that are bought by themselves: `auto`, or one by name
+    expected   the classes that questions are expected to be of: bought as soon as the allowance permits it
     """
 
     alpha: Fraction
@@ -88,6 +89,7 @@ class Terms:
     classes: tuple[Announced, ...] = ()
     mechanism: str = "auto"
     noise: str = "auto"
+    expected: tuple[Announced, ...] = ()
 
     @classmethod
     def of(
@@ -99,6 +101,7 @@ class Terms:
         classes: Sequence[Announced] = (),
         mechanism: str = "auto",
         noise: str = "auto",
+        expected: Sequence[Announced] = (),
     ) -> Terms:
         """Checked terms; raises a `ParameterError` that says what is wrong with them."""
         if mechanism not in MECHANISMS:
@@ -106,21 +109,23 @@ class Terms:
                 f"a session's mechanism is one of {', '.join(MECHANISMS)}, not {mechanism!r}"
             )
         check_noise_name(noise)
-        if mechanism == "direct" and classes:
+        if mechanism == "direct" and (classes or expected):
             raise ParameterError("a direct session buys no classes; leave them out")
         if isinstance(queries, bool) or not isinstance(queries, int) or not 1 <= queries <= MAX_QUERIES:
             raise ParameterError(f"a session has 1 to {MAX_QUERIES:,} questions, not {queries}")
-        for announced in classes:
+        for announced in (*classes, *expected):
             if not isinstance(announced, Conjunctions | AllMarginals):
                 raise ParameterError("classes are made by ranges, conjunctions, pool and marginals")
         width = positive(alpha, "alpha", at_most=1)
-        return cls(width, probability(beta), queries, tuple(classes), mechanism, noise)
+        return cls(width, probability(beta), queries, tuple(classes), mechanism, noise, tuple(expected))
 
     def text(self) -> str:
         """The terms as the ledger keeps them."""
-        classes = "".join(f" {_named(announced)}" for announced in self.classes)
+        classes = "".join(f" {class_text(announced)}" for announced in self.classes)
         kind = " direct" if self.is_direct else ""
         kind += "" if self.noise == "auto" else f" noise {self.noise}"
+        ahead = "".join(f" {class_text(announced)}" for announced in self.expected)
+        classes += f"{EXPECTS}{ahead}" if ahead else ""
         return f"session{kind} alpha {self.alpha} beta {self.beta} queries {self.queries}{classes}"
 
     @classmethod
@@ -133,19 +138,14 @@ class Terms:
         match = _TEXT.fullmatch(text)
         if match is None:
             return None
-        classes: list[Announced] = []
-        for kind, inside in _CLASS.findall(match["classes"]):
-            classes.append(
-                AllMarginals(int(inside))
-                if kind == "marginals"
-                else Conjunctions(tuple(inside.split(", ") if inside else ()))
-            )
-        if match["classes"].strip() != " ".join(map(_named, classes)):
+        bought, _, ahead = match["classes"].partition(EXPECTS)
+        classes, expected = _classes(bought), _classes(ahead)
+        if classes is None or expected is None:
             return None  # names that the text does not tell apart
         mechanism = "direct" if match["direct"] else "auto"
         alpha, beta = Fraction(match["alpha"]), Fraction(match["beta"])
         noise = match["noise"] or "auto"
-        return cls(alpha, beta, int(match["queries"]), tuple(classes), mechanism, noise)
+        return cls(alpha, beta, int(match["queries"]), classes, mechanism, noise, expected)
 
     def ahead(self, asked: int) -> int:
         """How many questions are still expected after `asked`; a tenth of `queries` once those have come."""
@@ -164,7 +164,19 @@ _TEXT = re.compile(
 )
 
 
+EXPECTS = " expects"
+"""The word in a session's terms before the classes that it expects; versions before 0.2 knew none."""
+
 _CLASS = re.compile(r"(conjunctions|marginals)\(([^()]*)\)")
+
+
+def _classes(text: str) -> tuple[Announced, ...] | None:
+    """The classes in a part of a session's terms; None where the text does not tell their names apart."""
+    found: list[Announced] = []
+    for kind, inside in _CLASS.findall(text):
+        names = tuple(inside.split(", ") if inside else ())
+        found.append(AllMarginals(int(inside)) if kind == "marginals" else Conjunctions(names))
+    return tuple(found) if text.strip() == " ".join(map(class_text, found)) else None
 
 
 def described(text: str, analyst: str) -> str | None:
@@ -184,5 +196,27 @@ def described(text: str, analyst: str) -> str | None:
     return f"alpha {alpha:g}, beta {beta:g}, queries {match['queries']}{classes}{direct}, {whose}"
 
 
-def _named(announced: Announced) -> str:
+def read_class(text: str) -> Announced:
+    """A class in words, as `class_text` writes it; `ranges` stands for `conjunctions`.
+
+    Raises a `ParameterError` where it is not understood.
+
+    >>> read_class("ranges(age, income)")
+    Conjunctions(names=('age', 'income'))
+    """
+    match = re.fullmatch(r"\s*(ranges|conjunctions|marginals)\(([^()]+)\)\s*", text)
+    names = tuple(name.strip() for name in match[2].split(",")) if match else ()
+    if match is None or not all(names) or (match[1] == "marginals" and not match[2].strip().isdecimal()):
+        raise ParameterError(
+            f"{text!r} names no class: write ranges(age), conjunctions(sex, district) or marginals(2)"
+        )
+    return AllMarginals(int(match[2])) if match[1] == "marginals" else Conjunctions(names)
+
+
+def class_text(announced: Announced) -> str:
+    """A class as the ledger names it.
+
+    >>> class_text(AllMarginals(2))
+    'marginals(2)'
+    """
     return f"marginals({announced.order})" if isinstance(announced, AllMarginals) else str(announced)

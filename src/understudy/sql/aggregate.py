@@ -16,6 +16,7 @@ import numpy as np
 
 from understudy.domain.bins import Bins
 from understudy.query.cell_noise import TallyNoise
+from understudy.query.quantiles_of_bins import can_hold
 from understudy.sql.grid import TEMPORAL, Floats, Numbers, ends
 from understudy.sql.group import AXIS, Tally
 from understudy.sql.ratio_intervals import JointNoise
@@ -246,14 +247,15 @@ class Quantile:
         counts, low, high = (part[:, :proper] for part in (bins.value, bins.low, bins.high))
         points = self.attribute.representatives
         lows, highs = ends(self.attribute) if discretised else (points, points)
-        through = None if bins.through is None else tuple(part[:, :proper] for part in bins.through)
+        sums = bins.through
+        through = None if sums is None else (sums[0][:, :proper], sums[1][:, :proper])
         first, last = self._possible(low, high, through)
         total = counts.sum(axis=1)
         point = np.clip(self._point(counts, total, points), lows[first], highs[last])
         return _numbers(point, lows[first], highs[last], null=total <= 0, kind=self.kind)
 
     def _possible(
-        self, low: Floats, high: Floats, through: tuple[Floats, ...] | None = None
+        self, low: Floats, high: Floats, through: tuple[Floats, Floats] | None = None
     ) -> tuple[Floats, Floats]:
         """The first and the last bin that may hold the quantile.
 
@@ -269,10 +271,8 @@ class Quantile:
         below_least, from_most = np.cumsum(low, axis=1) - low, _after(high) + high
         can_end = (1 - p) * below_least - p * from_most + p - 1 < 1e-9
         if through is not None:
-            least, most = through
-            can_begin &= most - p * least[:, -1:] + p > -1e-9
-            below = np.concatenate([np.zeros((len(least), 1)), least[:, :-1]], axis=1)
-            can_end &= below - p * most[:, -1:] + p - 1 < 1e-9
+            begins, ends_there = can_hold(*through, p)
+            can_begin, can_end = can_begin & begins, can_end & ends_there
         size = low.shape[1]
         first = np.where(can_begin.any(axis=1), can_begin.argmax(axis=1), 0)
         last = np.where(can_end.any(axis=1), size - 1 - can_end[:, ::-1].argmax(axis=1), size - 1)

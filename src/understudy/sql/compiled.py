@@ -17,10 +17,12 @@ from numpy.typing import ArrayLike
 from understudy.errors import QueryError
 from understudy.query.column import Column
 from understudy.query.marginal import Marginal
+from understudy.query.quantiles_of_bins import QuantilesOfBins
 from understudy.sql.aggregate import Quantile
 from understudy.sql.estimate import Estimate, Key
 from understudy.sql.folding import Noises, ReleasedCells, Through
 from understudy.sql.grid import Floats
+from understudy.sql.group import Part
 from understudy.sql.program import SqlProgram
 
 
@@ -41,11 +43,24 @@ class CompiledSql:
     """The statement itself, where it was taken out of a larger one."""
 
     @property
-    def running(self) -> dict[int, str]:
-        """The attributes along which quantiles need running sums, by the places of their marginals."""
+    def running(self) -> dict[int, QuantilesOfBins]:
+        """The quantiles that are taken of marginals whose cells nothing else needs, by the places of these.
+
+        Running sums of counts are enough for them. Those of groups that are added up from several cells are not
+        among them, and neither are those of bins that the condition rules out: they are made of cells.
+        """
         aggregates, parts = self.program.aggregates.values(), self.program.parts
-        quantiles = (aggregate.tally for aggregate in aggregates if isinstance(aggregate, Quantile))
-        return {place: tally.over for tally in quantiles for place, _ in parts[tally.key]}
+        found, others = dict[int, QuantilesOfBins](), set[int]()
+        for aggregate in aggregates:
+            for tally in aggregate.tallies:
+                for place, part in parts[tally.key]:
+                    if not isinstance(aggregate, Quantile) or not _is_cell_by_cell(part):
+                        others.add(place)
+                        continue
+                    bins = aggregate.attribute.proper_size
+                    need = QuantilesOfBins(tally.over, (aggregate.level,), bins)
+                    found[place] = need.joined(found[place]) if place in found else need
+        return {place: need for place, need in found.items() if place not in others}
 
     @property
     def most_rows(self) -> int:
@@ -177,10 +192,17 @@ class CompiledAround:
         return tuple(tuple(place[_of(marginal)] for marginal in part.marginals) for part in self.inner)
 
     @property
-    def running(self) -> dict[int, str]:
+    def running(self) -> dict[int, QuantilesOfBins]:
         """As `CompiledSql.running`, of all inner statements."""
-        each = zip(self.inner, self.places, strict=True)
-        return {places[i]: name for part, places in each for i, name in part.running.items()}
+        found, others = dict[int, QuantilesOfBins](), set[int]()
+        for part, places in zip(self.inner, self.places, strict=True):
+            running = part.running
+            for i, place in enumerate(places):
+                if i not in running:
+                    others.add(place)
+                else:
+                    found[place] = running[i].joined(found[place]) if place in found else running[i]
+        return {place: need for place, need in found.items() if place not in others}
 
     @cached_property
     def key(self) -> str:
@@ -196,3 +218,8 @@ def _of(marginal: Marginal) -> tuple[str, tuple[str, ...], str]:
 def _most(rows: float | None) -> float:
     """The most rows that there can be, where a bound is known or not."""
     return inf if rows is None else float(rows)
+
+
+def _is_cell_by_cell(part: Part) -> bool:
+    """Whether each group of a part is one of its cells, and its rows may be in every one."""
+    return len(set(part.groups.tolist())) == part.groups.size and bool((part.possible > 0).all())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -148,17 +148,20 @@ def connect(*where: Path, **how: bool) -> Connection:
 def connect_in_memory() -> Connection:
     """A connection of its own to the engine that holds the frames of this process.
 
-    Temporary tables are the connection's own and end with it, so that nobody sees another's frame. To start an
-    engine takes ten times as long as to connect to one.
+    Temporary tables are the connection's own and end with it, so that nobody sees another's frame; the engine's
+    memory and threads are shared by all. To start an engine takes ten times as long as to connect to one.
     """
     import ibis
 
     return ibis.duckdb.from_connection(_engine(os.getpid()).cursor())
 
 
-@lru_cache(maxsize=1)
+@cache
 def _engine(process: int) -> Any:
-    """The engine of a process; one that was forked starts its own."""
+    """The engine of a process; one that was forked starts its own.
+
+    That of its parent is kept too: to end it would mean to wait for threads that only the parent has.
+    """
     import duckdb
 
     del process

@@ -118,6 +118,12 @@ class Truth:
         self._check_open()
         return self.source.told_types
 
+    @property
+    def column_storage(self) -> dict[str, str]:
+        """How the columns are stored, as the schema of the source has it; see `Source.told_storage`."""
+        self._check_open()
+        return self.source.told_storage
+
     def check_unchanged(self) -> None:
         """Refuse to go on with another table than the one that was opened, or after `close`. Reads no data."""
         self._check_open()
@@ -220,6 +226,9 @@ class Truth:
         It is for rows that can change unnoticed, of which nothing is kept else: the looks are at the rows as they
         were at the first, which counts all cliques that fit into memory. Afterwards nothing is kept.
         """
+        if getattr(self._question, "held", None) is not None:  # a part of a question that is being answered
+            yield
+            return
         small = [clique for clique in dict.fromkeys(cliques) if self.domain.size(clique) <= DENSE_CELLS]
         self._question.held = None if self._is_lasting else (small, dict[Clique, Counts]())
         try:

@@ -1,0 +1,75 @@
+"""Classes of questions that somebody names: an order is bought at once, an expectation when the allowance permits.
+
+Who orders a class (`Session.buy`, or the argument `classes` of `session`) asks for the class itself, which direct
+answers do not serve: its price is told before, and it stands outside of the ratio of the `allowance`. Who expects
+one (the argument `expected`) asks for its questions alone. It is bought in the place of the counts of such a
+question without the evidence that `ski_rental` asks for, and like any other purchase ahead only while the session,
+with it, costs no more than 3/2 of direct answers and three single counts. Until then nothing else is bought ahead
+for questions of the class: what may be spent ahead is kept for it.
+"""
+
+from __future__ import annotations
+
+from understudy.domain.domain import Clique
+from understudy.errors import QueryError
+from understudy.query.box import Box
+from understudy.query.marginal import Marginal
+from understudy.sessions.calibrator import Calibrator
+from understudy.sessions.families import CellFamily
+from understudy.sessions.knowledge import Knowledge, boxes_of
+from understudy.sessions.marginals_class import why_not
+from understudy.sessions.marginals_rental import cell_of
+from understudy.sessions.product_class import ProductPurchase, is_feasible, usual_kinds
+from understudy.sessions.terms import Announced, Conjunctions
+
+
+def check_class(calibrator: Calibrator, named: Announced) -> None:
+    """Raise a `QueryError` where a class is too large to be bought at once, or is none of this table's."""
+    if isinstance(named, Conjunctions):
+        reason = None if is_feasible(calibrator, _clique(calibrator, named)) else "it is too large"
+        words = f"the class {named}"
+    else:
+        reason, words = why_not(calibrator, named.order), f"marginals of {named.order} attributes"
+    if reason is not None:
+        raise QueryError(
+            f"{words} cannot be bought at once: {reason}", remedy="name a smaller class, or none"
+        )
+
+
+def product_class(
+    calibrator: Calibrator, knowledge: Knowledge, named: Conjunctions, share: float
+) -> ProductPurchase | None:
+    """The class of all conjunctions on some attributes, of all rows; None where it is known already.
+
+    Raises a `QueryError` where it is too large, or no price keeps its promise.
+    """
+    by, everyone = _clique(calibrator, named), Box(calibrator.curator.domain, {})
+    if knowledge.holds_class(by, everyone.key):
+        return None
+    check_class(calibrator, named)
+    purchase = ProductPurchase.of(calibrator, by, everyone.query, share)
+    if purchase is None:
+        raise QueryError(
+            f"the class {named} cannot be bought at once: no price keeps the error of the session",
+            remedy="name a smaller class, or none",
+        )
+    return purchase
+
+
+def covers(calibrator: Calibrator, named: Announced, marginal: Marginal) -> bool:
+    """Whether a class, once it is bought, answers a question."""
+    box = boxes_of(marginal)
+    if box is None:
+        return False
+    if not isinstance(named, Conjunctions):
+        cell = Marginal(box.domain, marginal.by) if marginal.by and not box.sides else cell_of(box)
+        return cell is not None and len(cell.by) <= named.order and not (marginal.by and box.sides)
+    by = _clique(calibrator, named)
+    kinds = dict(zip(by, usual_kinds(calibrator, by), strict=True))
+    return {*box.sides, *marginal.by} <= set(by) and all(
+        CellFamily(cells.size, kinds[name]).holds(cells) for name, cells in box.sides.items()
+    )
+
+
+def _clique(calibrator: Calibrator, named: Conjunctions) -> Clique:
+    return calibrator.curator.domain.clique(named.names)
