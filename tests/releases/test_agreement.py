@@ -109,23 +109,24 @@ def test_no_row_enters_a_cell_that_is_declared_to_be_empty():
     assert not allowed[free.codes["a"], free.codes["b"]].all()  # else the constraint was never needed
 
 
-def test_cells_without_mass_and_cells_that_are_exactly_empty_stay_empty():
+def test_cells_without_mass_stay_empty_and_an_answer_of_0_without_error_forbids_nothing():
+    """What noise proves holds with probability 1 - β: rows may be where other answers say that people are."""
     rates = np.ones(SMALL.shape())
     rates[2, 1] = 0.0
+    rates[0, 0] = 1e-9  # hardly any row is drawn there
     standin = StoredRates(SMALL, rates / rates.sum())
     first = table(SMALL, ("a", "b", "c"), people(2000))
-    first[0, 0, 1], error = 0.0, np.ones(first.shape)
-    error[0, 0, 1] = 0.0
+    first[0, 0, 1], error, pair = 40.0, np.ones(first.shape), table(SMALL, ("a", "b"), people(2000))
+    pair[0, 0] = 0.0
     answers = [
         MarginalAnswer(("a", "b", "c"), first, error, "measured"),
         told(("b", "c", "d"), table(SMALL, ("b", "c", "d"), people(2000))),
+        MarginalAnswer(("a", "b"), pair, np.where(pair > 0, 1.0, 0.0), "measured"),
     ]
-    drawn = sample_codes(standin, 2000, np.random.default_rng(0))
-    held = table(SMALL, ("a", "b", "c"), drawn)[0, 0, 1]
     rows = agreeing_rows(standin, answers, 2000, np.random.default_rng(0))
     found = table(SMALL, SMALL.names, rows)
     assert found[2, 1].sum() == 0
-    assert found.sum(axis=3)[0, 0, 1] <= held  # some may be left there, none came
+    assert found.sum(axis=3)[0, 0, 1] > 10
 
 
 def test_certified_answers_leave_the_rows_as_they_were_drawn():

@@ -82,7 +82,7 @@ def agreeing_rows(
     told = [answer for answer in answers if answer.clique and answer.basis != "certified"]
     if not told or not rows:
         return codes
-    domain, asked, zeros = standin.domain, targets(told), _zeros(standin, told)
+    domain, asked, zeros = standin.domain, targets(told), _zeros(standin)
     long, settled = is_long(domain, asked, rows), False
     raked = raked_rows(domain, codes, raking_order(asked, rng), rng) if long else None
     lines = as_lines(domain, codes if raked is None else raked)
@@ -185,14 +185,14 @@ def _with_sums(pair: NDArray[np.float64], sums: Sequence[NDArray[np.float64] | N
     return pair
 
 
-def _zeros(standin: Projection, answers: Sequence[MarginalAnswer]) -> list[Constraint]:
-    """What no row may be in: what the stand-in was told to leave empty, and cells that are 0 without error."""
+def _zeros(standin: Projection) -> list[Constraint]:
+    """What no row may be in: what the stand-in was told to leave empty, or holds no mass of.
+
+    An answer of 0 that noise proves, however short its interval is, holds with probability 1 - β only, and forbids
+    nothing.
+    """
     model = getattr(standin, "model", standin)
     found: list[Constraint] = list(getattr(model, "constraints", ()))
-    for answer in answers:
-        empty = (answer.counts == 0) & (answer.error == 0)
-        if empty.any() and not empty.all():
-            found.append(Constraint(answer.clique, ~empty))
     if not hasattr(standin, "sample_codes"):  # every cell is held, and those without mass stay empty
         rates = standin.project(standin.domain.names)
         if (rates <= 0).any() and (rates > 0).any():
