@@ -25,7 +25,7 @@ from understudy.releases.agreement import (
 )
 from understudy.releases.pair_means import pair_means
 from understudy.releases.raking import raked_rows
-from understudy.releases.row_agreement import RowAgreement
+from understudy.releases.row_agreement import RowAgreement, look_work
 from understudy.releases.run import MarginalAnswer
 from understudy.releases.stored import StoredRates
 from understudy.releases.synthetic import sample_codes
@@ -412,6 +412,50 @@ def test_rows_that_settle_gain_more_than_rows_that_are_all_tried_with_as_much_wo
     settled.settle(np.random.default_rng(1), work=tried.work - settled.work, tried=2_000)
     assert settled.work < 1.2 * tried.work
     assert settled.distance < 0.95 * tried.distance
+
+
+FIVE = Domain(tuple(Bins.integers(f"f{i}", 0, size - 1) for i, size in enumerate((3, 4, 2, 5, 6))))
+
+
+def contradicting():
+    """All triples of five attributes of 2,000 people, with so much noise that no table is near all of them."""
+    draw = np.random.default_rng(0)
+    hidden = draw.random(2000)
+    exact = {
+        name: np.minimum(((0.7 * hidden + 0.3 * draw.random(2000)) * size).astype(int), size - 1)
+        for name, size in zip(FIVE.names, FIVE.shape(), strict=True)
+    }
+    counts = [(c, table(FIVE, c, exact)) for c in combinations(FIVE.names, 3)]
+    return exact, [told(c, found + draw.normal(0, 60, found.shape)) for c, found in counts]
+
+
+def test_rows_settle_when_targets_contradict_each_other(monkeypatch):
+    """Rows that meet one target leave another: two passes show that, and the rest of the work is not done."""
+    exact, answers = contradicting()
+    lines = as_lines(FIVE, {name: np.resize(column, 20_000) for name, column in exact.items()})
+    lines = lines[:, np.random.default_rng(1).permutation(20_000)]
+    looks, look = [], RowAgreement._look
+    monkeypatch.setattr(RowAgreement, "_look", lambda self, *given: looks.append(given) or look(self, *given))
+    agreement = RowAgreement.of(FIVE, lines, answers, copies=False)
+    before = agreement.distance
+    agreement.settle(np.random.default_rng(2), work=1e9, groups=96)
+    assert len(looks) < 25  # 1e9 nanoseconds are some 700 passes
+    assert agreement.work < 1e8
+    assert agreement.distance < 0.95 * before
+    reached = agreement.distance
+    agreement.descend(np.random.default_rng(3), looks=80_000, groups=96)
+    assert agreement.distance > 0.97 * reached  # nothing was left to be had
+    looks.clear()
+    assert meet_in_rounds(FIVE, lines, answers, (), np.random.default_rng(4))[-1] == 1
+    assert sum(looked for _, looked, *_ in looks) < 60 * 20_000  # the work allows 300 passes
+
+
+def test_a_look_costs_something_for_each_attribute_however_few_targets_there_are():
+    """Compared with one target of three attributes, a row takes 100 nanoseconds; 12 were counted."""
+    assert look_work(FIVE, 1, 3 / 5) > 80
+    assert look_work(FIVE, 10, 6, part=0.02) > 50
+    few, many = look_work(TEN, 1, 0.3), look_work(TEN, 120, 36)
+    assert few < 0.2 * many  # where there are many, they are what is paid for
 
 
 def test_rows_are_looked_at_from_any_row_on_and_after_the_last_comes_the_first():
