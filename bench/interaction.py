@@ -4,7 +4,8 @@ Unit: the price of one count with Gaussian noise that is within α except with p
 session is within α, all together with probability 1 - β = .95. Exact discrete noise, replace-one neighbours.
 Beside the automatic session: each distinct question bought by itself, added up; the same with joint accounting.
 
-A session is held to its bar, and to the cheaper of the other ways and a twentieth.
+A session is held to its bar, and to the cheaper of the other ways and a twentieth; at α = .02 also to a tenth more
+than sessions cost when they promised nothing to short ones.
 
 With `--lengths` it prints instead what sessions cost after 5, 20, … 10,000 questions, for five seeds, beside
 direct answers, all marginals bought first, and projected multiplicative weights (`bench.prefixes`). A run that was
@@ -39,7 +40,7 @@ from bench.interaction_workloads import (
     tree,
 )
 from bench.tables import NotAtHand
-from bench.verdict import Verdict, at_most, ended, not_run, shown, verdict
+from bench.verdict import Bar, Verdict, at_most, ended, not_run, shown, verdict
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import UNITS
 from understudy.privacy.relation import Neighbours
@@ -55,6 +56,13 @@ BUDGET = Budget.of(1000, 1e-9)
 BETA = 0.05
 MARGIN = 1.05
 """A session may cost so many times the cheapest of the other ways."""
+
+FORMER = {"W1": 1753, "W2": 562, "W3": 851, "W4": 91, "W5": 723, "W6": 35}
+"""What 10,000 questions cost at α = .02 (seed 0) when a session promised nothing to short ones."""
+
+FORMER_ALPHA, FORMER_MARGIN = 0.02, 1.1
+"""A session that keeps that promise may cost so many times as much. W3 and W6 do not reach it: what the promise
+permits them, if anything is possible, are the bars below."""
 
 POOL = 66
 """The bar of W6: its class, 30 units, and what a session pays for counts until it may buy the class. A session
@@ -90,9 +98,9 @@ WORKLOADS: dict[str, tuple[str, Callable[..., Analyst], tuple[Any, ...], tuple[f
     "W2": ("dashboards with drill-downs", dashboards, (), (720, 830, 880)),
     "W3": ("GROUP BYs", group_bys, (), GROUP_BYS),
     "W3d": ("GROUP BYs, announced", group_bys, (marginals(3),), (760, 860, 900)),
-    "W4": ("rectangles", rectangles, (), (135,) * 3),
+    "W4": ("rectangles", rectangles, (), (FORMER_MARGIN * FORMER["W4"],) * 3),
     "W4d": ("rectangles, announced", rectangles, (ranges("age", "hours-per-week"),), (75,) * 3),
-    "W5": ("a decision tree", tree, (), (950,) * 3),
+    "W5": ("a decision tree", tree, (), (FORMER_MARGIN * FORMER["W5"],) * 3),
     "W6": ("a pool on 128 cells", pool, (), (POOL,) * 3),
     "W6d": (
         "a pool on 128 cells, announced",
@@ -150,7 +158,14 @@ def _analyst(name: str, truth: CellTruth, alpha: float, questions: int, seed: in
     return make(truth.domain, questions, seed)
 
 
-def line(name: str, truth: CellTruth, alpha: float, seed: int, asked: argparse.Namespace) -> Verdict:
+def former_bar(name: str, alpha: float) -> Bar | None:
+    """A tenth more than before the promise to short sessions; None where that was not measured."""
+    if alpha != FORMER_ALPHA or name not in FORMER:
+        return None
+    return at_most(FORMER_MARGIN * FORMER[name], "{:.0f} units")
+
+
+def line(name: str, truth: CellTruth, alpha: float, seed: int, asked: argparse.Namespace) -> list[Verdict]:
     title, _, classes, bars = WORKLOADS[name]
     bar = bars[ALPHAS.index(alpha)]
 
@@ -166,10 +181,11 @@ def line(name: str, truth: CellTruth, alpha: float, seed: int, asked: argparse.N
         best, baselines = min(joint, flat), f"{flat:8.0f} {joint:8.0f}"
     found = f"{name:4} α {alpha:<5g} seed {seed} {title:32} {baselines} {paid:9.0f}   bar {bar:.0f}"
     print(f"  {found}   {_tail(sources, worst, seconds)}", flush=True)
-    held_to = at_most(min(bar, MARGIN * best), "{:.0f} units")
-    return verdict(f"interaction, {name} α {alpha:g} seed {seed}", paid, held_to).of_full_size(
-        "questions", asked.questions, QUESTIONS
-    )
+    what = f"interaction, {name} α {alpha:g} seed {seed}"
+    judged = [verdict(what, paid, at_most(min(bar, MARGIN * best), "{:.0f} units"))]
+    if (former := former_bar(name, alpha)) is not None:
+        judged.append(verdict(f"{what}, a tenth above {FORMER[name]:,}", paid, former))
+    return [one.of_full_size("questions", asked.questions, QUESTIONS) for one in judged]
 
 
 def _tail(sources: Counter[str], worst: float, seconds: float) -> str:
@@ -219,7 +235,9 @@ def main(arguments: Sequence[str] = ()) -> list[Verdict]:
         except NotAtHand as missing:
             found.append(not_run(f"interaction, {name}", str(missing)))
             continue
-        found += [line(name, tables[make], a, seed, asked) for a in asked.alphas for seed in asked.seeds]
+        for alpha in asked.alphas:
+            for seed in asked.seeds:
+                found += line(name, tables[make], alpha, seed, asked)
     return shown(*found)
 
 

@@ -7,7 +7,8 @@ count with Gaussian noise that is within α except with probability β/k, as in 
 are announced; every answer is within α of all rows, all together with probability .95. The mean over the seeds of
 questions and noise, and in brackets the least and the most.
 
-A session is held to 3/2 of direct answers and three counts at every k and every seed (`sessions/allowance.py`).
+A session is held to 3/2 of direct answers and three counts at every k and every seed (`sessions/allowance.py`);
+dashboards, trees and agents to .7 of direct answers after 1,000 questions, in the mean over the seeds.
 
 All of it takes hours. What one way costs for one seed is kept in a file as soon as it is known, under the settings
 and the code that found it: a run that was stopped goes on where it was.
@@ -60,6 +61,9 @@ from understudy.standin.multiplicative import ConsistentWeights, LearntWeights
 
 LENGTHS = (5, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000)
 RATIO, FREE = 1.5, 3
+SAVING, SAVING_AT, SAVED_BY = 0.7, 1000, ("W2", "W5", "W7")
+"""After so many questions of these workloads a session may cost that part of direct answers."""
+
 PMW_CELLS = 1 << 17
 """Multiplicative weights keep a weight for each cell: on more cells they are not run."""
 
@@ -228,7 +232,24 @@ def report(name: str, asked: argparse.Namespace, record: Record) -> list[Verdict
         for k in ours.keys() & alone.keys()
     )
     held_to = at_most(FREE, "{:.2f} counts")
-    return [verdict(f"prefixes, {name}: most above 3/2 of direct answers", excess, held_to)]
+    above = verdict(f"prefixes, {name}: most above 3/2 of direct answers", excess, held_to)
+    return [above, *saved(name, ways["session"], ways["direct"])]
+
+
+def saved(name: str, session: Sequence[Spent], direct: Sequence[Spent]) -> list[Verdict]:
+    """Whether a workload that is held to it saves enough at `SAVING_AT`; a shorter run is not judged."""
+    if name not in SAVED_BY:
+        return []
+    what = f"prefixes, {name}: of direct answers after {SAVING_AT:,} questions"
+    both = [
+        (ours, alone)
+        for ours, alone in zip(session, direct, strict=True)
+        if SAVING_AT in ours and SAVING_AT in alone
+    ]
+    if len(both) < len(session):
+        return [Verdict(what, "not judged", f"the run is shorter than {SAVING_AT:,} questions")]
+    ratio = float(np.mean([ours[SAVING_AT] / alone[SAVING_AT] for ours, alone in both]))
+    return [verdict(what, ratio, at_most(SAVING, "{:.2f}"))]
 
 
 def main(arguments: Sequence[str] = ()) -> list[Verdict]:

@@ -59,9 +59,14 @@ def filter_for(method: str, kept_by: FilterName) -> FilterName:
     return "zcdp" if method == "aim" else kept_by
 
 
+def meant_by_auto(sheet: Sheet, epsilon: float) -> str:
+    """The method that `auto` takes for a table and a price."""
+    return chosen(open_run(sheet, epsilon, 0))
+
+
 def methods_for(sheet: Sheet, epsilon: float) -> dict[str, Method]:
     """All, and `auto` where it means another method than the adaptive one."""
-    meant = chosen(open_run(sheet, epsilon, 0))
+    meant = meant_by_auto(sheet, epsilon)
     return METHODS if meant == OURS else {**METHODS, f"auto: {meant}": auto}
 
 

@@ -1,5 +1,6 @@
 """How far synthetic rows are from the table, beside the answers of their release, order by order.
 
+Judged are the adaptive release and, where `auto` takes another method, that one too; `--method` names others.
 Each line is a release of all 3-way marginals of at most 10,000 cells (of 110 attributes: of all pairs) and as many
 rows as there are people. Distances are means over the answered marginals of one order of half the L1 distance from
 the table: those of the answers, of the rows, and their ratio, means over seeds. CPU seconds are those of the
@@ -24,7 +25,8 @@ os.environ.setdefault("NUMBA_NUM_THREADS", "1")
 import numpy as np
 
 from bench.clock import clocked, peak_mib
-from bench.synthesis_score import off, open_run
+from bench.synthesis_bars import OURS
+from bench.synthesis_score import meant_by_auto, off, open_run
 from bench.synthesis_tables import LONG, generated, table
 from bench.tables import ROOT, NotAtHand
 from bench.verdict import Verdict, at_most, ended, not_run, shown, verdict
@@ -61,6 +63,11 @@ def one(name: str, method: str, epsilon: float, seed: int) -> dict:
     return {"orders": orders, "release": cpu, "rows": rows_cpu, "mib": peak_mib(), "count": count}
 
 
+def judged_methods(name: str, epsilon: float) -> list[str]:
+    """The adaptive release, and the method that `auto` takes where it is another."""
+    return list(dict.fromkeys((OURS, meant_by_auto(table(name), epsilon))))
+
+
 def _in_a_process(*asked: object) -> dict:
     told = subprocess.run(
         [sys.executable, "-m", "bench.synthetic_rows", "--one", *map(str, asked)],
@@ -75,7 +82,7 @@ def main(arguments: Sequence[str] = ()) -> list[Verdict]:
     )
     parser.add_argument("--tables", nargs="+", default=list(TABLES))
     parser.add_argument("--epsilons", nargs="+", type=float, default=[1.0, 10.0])
-    parser.add_argument("--method", default="adaptive")
+    parser.add_argument("--method", help="one alone; unless said, adaptive, and what auto takes")
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--one", nargs=4, help=argparse.SUPPRESS)
     asked = parser.parse_args(arguments)
@@ -90,8 +97,13 @@ def main(arguments: Sequence[str] = ()) -> list[Verdict]:
         except NotAtHand as error:
             verdicts.append(not_run(f"synthetic rows, {name}", str(error)))
             continue
-        for epsilon in asked.epsilons:
-            found = [_in_a_process(name, asked.method, epsilon, seed) for seed in range(asked.seeds)]
+        cases = [
+            (epsilon, method)
+            for epsilon in asked.epsilons
+            for method in ([asked.method] if asked.method else judged_methods(name, epsilon))
+        ]
+        for epsilon, method in cases:
+            found = [_in_a_process(name, method, epsilon, seed) for seed in range(asked.seeds)]
             means = {
                 key: float(np.mean([f[key] for f in found])) for key in ("release", "rows", "mib", "count")
             }
@@ -101,11 +113,11 @@ def main(arguments: Sequence[str] = ()) -> list[Verdict]:
                 ratios.append(rows / max(answers, 1e-9))
                 told.append(f"{order}: {answers:.5f} {rows:.5f} x {ratios[-1]:.2f}")
             print(
-                f"{name}, epsilon {epsilon:g}, {means['count']:,.0f} rows: {'  '.join(told)}  "
+                f"{name}, {method}, epsilon {epsilon:g}, {means['count']:,.0f} rows: {'  '.join(told)}  "
                 f"release {means['release']:.1f} CPU s, rows {means['rows']:.1f}, {means['mib']:.0f} MB",
                 flush=True,
             )
-            what = f"synthetic rows, {name}, epsilon {epsilon:g}"
+            what = f"synthetic rows, {name}, {method}, epsilon {epsilon:g}"
             verdicts.append(verdict(f"{what}: over the answers", max(ratios), at_most(BEHIND, "{:.2f}")))
             if name in LONG:
                 verdicts.append(verdict(f"{what}: CPU s", means["rows"], at_most(LONG_SECONDS, "{:.1f}")))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
 
 from served_town import ServedTown
 
@@ -72,7 +72,7 @@ class Watched:
         self._context = browser.new_context(**given)
         self.page: Page = self._context.new_page()
         self.page.set_default_timeout(15_000)
-        self.page.on("console", lambda message: self.wrong.append(f"console: {message.text}"))
+        self.page.on("console", self._console)
         self.page.on("pageerror", lambda error: self.wrong.append(f"script: {error}"))
         self.page.on("dialog", self._dialog)
         self.page.on("request", self._request)
@@ -81,6 +81,11 @@ class Watched:
             self.page.fill("#token", town.tokens[name])
             self.page.click("button.main")
             self.page.wait_for_selector(".who")
+
+    def _console(self, message: ConsoleMessage) -> None:
+        """All that the browser writes is wrong, but for its note that this driver typed before it had drawn."""
+        if not message.text.startswith("Autofocus processing was blocked"):
+            self.wrong.append(f"console: {message.text}")
 
     def go(self, path: str) -> Page:
         self.page.goto(self.base + path)

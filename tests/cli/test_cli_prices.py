@@ -10,6 +10,7 @@ import pytest
 from people import write_project
 from program import call
 from understudy.cli import prices
+from understudy.privacy.budget import Budget
 from understudy.privacy.cost import ZCDP
 
 WITH_DELTA = "{epsilon: 1, delta: 1e-9}"
@@ -36,6 +37,14 @@ def test_every_price_is_told_as_a_part_of_the_whole(folder):
     dry = json.loads(call("ask", "share by sex", "--dry-run", "--json", cwd=folder).stdout)
     assert dry[0].keys() >= {"question", "cost", "error", "beta", "share", "epsilon", "noise", "forecast"}
     assert dry[0]["forecast"][0]["unit"] == "share of all rows"
+
+
+def test_a_large_epsilon_is_written_out():
+    for epsilon, told in ((100, "about epsilon 100 of 100 "), (1000, "about epsilon 1000 of 1000 ")):
+        budget = Budget.of(epsilon, 1e-9)
+        assert told in prices.left_told(budget.cap, budget)
+    budget = Budget.of(99.7, 1e-9)
+    assert "about epsilon 100 of 99.7 " in prices.left_told(budget.cap, budget)
 
 
 def test_a_repeated_request_says_that_it_takes_nothing_this_time(folder):

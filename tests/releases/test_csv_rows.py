@@ -58,6 +58,38 @@ def test_what_the_file_says(tmp_path):
     assert missing == [""] * 7
 
 
+def test_fields_stand_in_quotation_marks_only_where_they_need_them(tmp_path):
+    declared = parse(DECLARATION)
+    codes = {attribute.name: np.array([1, attribute.size - 1]) for attribute in declared.domain}
+    codes["zip"] = np.array([3, 4])
+    table = as_table(declared.domain, codes, np.random.default_rng(0), within=Within.MIDDLE)
+    write_csv(tmp_path / "rows.csv", declared.domain, table)
+    assert (tmp_path / "rows.csv").read_text(encoding="utf-8") == (
+        "joined,pay,share,age,zip,smoker,member\n"
+        '31/12/2020,"1.250,00",21.42857142857143,7,"a ""quoted"", text",Yes,1\n'
+        ",,,,Zoë,,\n"
+    )
+
+
+def test_a_missing_value_of_the_only_column_is_no_empty_line(tmp_path):
+    text = (
+        DECLARATION[: DECLARATION.index("  joined")] + "  age: {type: integer, bounds: [0, 9], null: true}\n"
+    )
+    declared = parse(text)
+    table = as_table(declared.domain, {"age": np.array([3, 10, 4])}, np.random.default_rng(0))
+    write_csv(tmp_path / "people.csv", declared.domain, table)
+    assert (tmp_path / "people.csv").read_text() == 'age\n3\n""\n4\n'
+    (batch,) = open_source(declared.source, base=tmp_path).batches(declared.domain, ("age",))
+    assert batch["age"].tolist() == [3, 10, 4]
+
+
+def test_no_rows_are_a_line_of_names(tmp_path):
+    domain = parse(DECLARATION).domain
+    codes = {name: np.zeros(0, np.int64) for name in domain.names}
+    write_csv(tmp_path / "rows.csv", domain, as_table(domain, codes, np.random.default_rng(0)))
+    assert (tmp_path / "rows.csv").read_text() == "joined,pay,share,age,zip,smoker,member\n"
+
+
 def test_formulas_are_defused(tmp_path):
     text = DECLARATION.replace('"01067"', '"=cmd()", "@SUM(A1)", "+1-1"').replace(
         "  age:", '  "=age": {type: integer, bounds: [0, 9]}\n  age:'

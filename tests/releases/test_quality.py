@@ -149,7 +149,7 @@ def test_nothing_certified_nothing_scored():
     assert (found.expected, found.distance, found.score, found.ratio, found.noise) == (None,) * 5
     assert found.bound == 1
     assert verdict(found) == "none"
-    assert not bare.is_noise
+    assert bare.is_noise is None
     assert bare.worst == ()
     assert mean_distance(bare.columns) is None
     by_theorem = judged([50, 30, 20], [3, 3, 3], basis="certified")

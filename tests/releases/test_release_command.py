@@ -145,6 +145,16 @@ def test_what_the_command_tells_is_what_the_folder_holds(folder, run):
     assert (reply["answers"], reply["mostly_noise"]) == (held, True)
 
 
+def test_a_dry_run_does_not_say_whether_a_private_number_of_people_is_mostly_noise(folder, run):
+    options = ("--dry-run", "--json", "--method", "residual", "--workload", "2-way", "--epsilon", "0.02")
+    told = {}
+    for more in ("", "rows: {at_least: 20}\n", "rows: {at_least: 100000000}\n"):
+        declared = tiny_release.DECLARATION.replace("{epsilon: 2}", "{epsilon: 2, delta: 1e-6}")
+        (folder / "understudy.yml").write_text(f"{declared}neighbours: add-remove\n{more}")
+        told[more] = json.loads(run(*options, cwd=folder).stdout)["mostly_noise"]
+    assert [*told.values()] == [None, True, False]
+
+
 def test_noise_in_the_pairs_alone_is_told_as_the_page_tells_it(folder, run):
     (folder / "understudy.yml").write_text(
         tiny_release.DECLARATION.replace("{epsilon: 2}", "{epsilon: 2, delta: 1e-6}")

@@ -18,8 +18,9 @@ from understudy.domain.domain import Domain
 from understudy.domain.instants import Instants
 from understudy.domain.intake import Intake
 from understudy.errors import ParameterError, TooLargeError
+from understudy.releases.column_storage import framed
 from understudy.releases.stored import StoredRates
-from understudy.releases.synthetic import Within, as_table, framed, sample_codes, systematic
+from understudy.releases.synthetic import Within, as_table, sample_codes, systematic
 from understudy.standin.table import SmallTable
 from understudy.table.source import in_memory
 
@@ -280,13 +281,13 @@ def test_refusals():
     with pytest.raises(ParameterError, match="sum to more than 0"):
         systematic(np.zeros(3), 5, rng)
     with pytest.raises(ParameterError, match="backend"):
-        framed(pa.table({}), "excel")
+        framed(pa.table({}), "excel", {})
 
 
 def test_frames_keep_whole_numbers_whole():
     table = pa.table({"a": [1, 2], "b": pa.array([1, None]), "c": pa.array([True, None]), "d": ["x", None]})
-    pandas = framed(table, "pandas")
+    pandas = framed(table, "pandas", {})
     assert list(map(str, pandas.dtypes))[:3] == ["int64", "Int64", "boolean"]
     assert list(pandas.columns) == list("abcd")
-    assert framed(table, "polars").schema.names() == list("abcd")
-    assert framed(table, "arrow") is table
+    assert framed(table, "polars", {}).schema.names() == list("abcd")
+    assert framed(table, "arrow", {}) is table

@@ -12,6 +12,7 @@ import pytest
 
 from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain
+from understudy.table.file_view import connect_in_memory
 from understudy.table.source import in_memory
 from understudy.table.truth import Truth
 
@@ -51,6 +52,12 @@ def test_a_fork_waits_for_a_look_and_the_child_can_look():
     done.set()
     thread.join()
     assert truth.count(("age",))[2] == 2
+
+
+def test_a_child_starts_an_engine_and_leaves_its_parents_alone():
+    """To end an engine whose threads were left behind by the fork would take for ever."""
+    connect_in_memory().con.execute("SELECT sum(hash(range)) FROM range(5000000)").fetchall()
+    assert forked(lambda: connect_in_memory().con.execute("SELECT 1").fetchall() == [(1,)]) == 0
 
 
 def test_children_of_a_process_whose_threads_ask_without_end_can_look():

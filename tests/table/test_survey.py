@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import gzip
 import json
+from decimal import Decimal
+from math import inf, nan
 
+import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
 import pytest
 
 from program import call
 from ugly import TOWNS, ugly, write_ugly
 from understudy.declaration.file import parse, read
 from understudy.errors import SourceError
+from understudy.frame_project import declare
 from understudy.project import open_project
+from understudy.releases.synthetic import as_table
 from understudy.table import draft as table_draft
 from understudy.table.draft import draft
 from understudy.table.draft_file import write
-from understudy.table.writing import writing_of
+from understudy.table.writing import decimals_of, writing_of
 
 
 @pytest.mark.parametrize(
@@ -230,3 +238,63 @@ def test_one_value_is_told_as_one(tmp_path):
     assert (
         write(tmp_path / "t.csv", tmp_path / "understudy.yml").columns[0].why.startswith("1 distinct value;")
     )
+
+
+# ---- decimals
+
+
+@pytest.mark.parametrize(
+    ("values", "decimals"),
+    [
+        (["5.73", "12.40", "0.99"], 2),
+        (["5.73", "12.4", "7", "3.1"], 2),  # zeros at the end are often left out
+        (["5.7"] * 98 + ["0.30000000000000004"] * 2, 1),  # a few that nobody rounded
+        (["5"] * 98 + ["5.25"] * 2, 2),  # most are whole
+        (["5.123456", "5.1"], 6),
+        (["5.1234567", "5.1"], None),
+        (["1.5e-7", "2.5e-7"], None),
+        (["1", "2"], None),
+        (["13.5%", "2%", "7.25%"], 2),
+        (["1.234,5", "7,25", "12,00"], 2),
+    ],
+)
+def test_decimals_of_text(values, decimals):
+    assert writing_of(values).decimals == decimals
+
+
+def test_decimals_of_numbers():
+    assert decimals_of([5.73, 12.4, 7.0, nan, inf]) == 2
+    assert decimals_of([0.1 + 0.2, 1 / 3, 2.5]) is None
+    assert decimals_of([1.0, 2.0]) is None
+    assert decimals_of([]) is None
+    single = [float(np.float32(number)) for number in (5.73, 12.4)]  # 5.730000019073486
+    assert (decimals_of(single), decimals_of(single, single=True)) == (None, 2)
+    assert decimals_of([Decimal("5.70"), Decimal("1.25")]) == 2
+    assert decimals_of([1e-5, 2e-5]) == 5
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_rounded_columns_are_drafted_with_their_decimals_for_review(tmp_path, ending):
+    rng = np.random.default_rng(1)
+    price, raw = np.round(rng.gamma(2, 20, 500), 2), rng.normal(0, 1, 500)
+    table = pa.table({"price": price, "raw": raw, "warm": pa.array(np.round(raw * 20, 1), pa.float32())})
+    path = tmp_path / f"t.{ending}"
+    (pa.csv.write_csv if ending == "csv" else pa.parquet.write_table)(table, path)
+    text = draft(path)
+    declared = parse(text).domain
+    assert [declared[name].decimals for name in ("price", "raw", "warm")] == [2, None, 1]
+    (line,) = [line for line in text.splitlines() if line.lstrip().startswith("price:")]
+    assert line.endswith("# READ OFF THE DATA: review")
+    notes = {note.name: note.why for note in write(path, tmp_path / "understudy.yml").columns}
+    assert "rounded to 2 decimals" in notes["price"]
+    assert "rounded" not in notes["raw"]
+    codes = {name: np.arange(60) % declared[name].size for name in declared.names}
+    rows = as_table(declared, codes, rng)
+    assert all(round(value, 2) == value for value in rows["price"].to_pylist())
+
+
+def test_decimals_of_a_frame_are_inferred_with_its_cells():
+    frame = pa.table({"price": np.round(np.random.default_rng(1).gamma(2, 20, 500), 2)})
+    with pytest.warns(UserWarning, match="read off the data"):
+        project = declare(frame, epsilon=1, infer=["price"])
+    assert project.domain["price"].decimals == 2

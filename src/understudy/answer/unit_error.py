@@ -26,7 +26,6 @@ from understudy.answer.answer import Answer
 from understudy.answer.around_question import AroundQuestion
 from understudy.answer.counts import CellCounts, RowBounds, SourceCounts
 from understudy.answer.forecast import SPREAD_CELLS, even_counts, half_width
-from understudy.answer.measure_question import MeasureQuestion
 from understudy.answer.reader import CountQuestion, ReadQuestion
 from understudy.answer.select_question import SelectQuestion
 from understudy.answer.sql_answer import SqlAnswer
@@ -64,6 +63,8 @@ def tells_people(question: ReadQuestion[Any]) -> bool:
 
 def is_made_of_ratios(question: ReadQuestion[Any]) -> bool:
     """Whether the numbers of an answer are counts, sums, averages, shares and rates, and sums of such."""
+    from understudy.answer.measure_question import MeasureQuestion  # late: it loads the parser of SQL
+
     if isinstance(question, MeasureQuestion):
         return question.asked.aggregate in ("sum", "avg")
     return not isinstance(question, SelectQuestion) or question.compiled.program.is_made_of_ratios

@@ -148,8 +148,13 @@ def left_told(left: Cost, budget: Budget) -> str:
     share, cap = percent(budget.share(left)), budget.cap
     if budget.is_pure:
         return f"{share} of the budget left: epsilon {left.amount:.6g} of {cap.amount:.6g}"
-    about = f"about epsilon {budget.epsilon_of(left):.2g} of {float(budget.epsilon):g}"
+    about = f"about epsilon {_two_digits(budget.epsilon_of(left))} of {float(budget.epsilon):g}"
     return f"{share} of the budget left, {about} ({left.currency} {left.amount:.6g} of {cap.amount:.6g})"
+
+
+def _two_digits(number: float) -> str:
+    """A number with two digits; one of more, such as 100, is written out as a whole number."""
+    return f"{number:.0f}" if number >= 99.5 else f"{number:.2g}"
 
 
 def left_as_plain(left: Cost, budget: Budget) -> dict[str, Any]:

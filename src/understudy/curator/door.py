@@ -64,6 +64,11 @@ class Door:
         """
         return self._truth.column_types
 
+    @property
+    def column_storage(self) -> dict[str, str]:
+        """How the table's columns are stored, where that is not told by `column_types` (`table.storage`)."""
+        return self._truth.column_storage
+
     # ---- what is public about the number of rows
 
     @property

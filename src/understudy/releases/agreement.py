@@ -12,7 +12,7 @@ is post-processing and costs nothing.
 Rows that are near their targets meet all of them at once. Those that are far, as rows of a weak stand-in are, and
 those of long tables, for which that takes too much work, meet the large targets in rounds (`meet_in_rounds`).
 Where a long table has few kinds of rows, they are drawn by weights instead (`raking`) and moved a little. At last
-rows meet the columns and the pairs, unless they had met all targets at once and hardly moved any more.
+rows meet the columns and the pairs, unless they had met all targets at once (`is_settled`).
 """
 
 from __future__ import annotations
@@ -61,6 +61,11 @@ about thirty times as many values."""
 STILL_MOVING = 0.25
 """Of the rows that were looked at last for all targets: where more were moved, columns and pairs are met again."""
 
+COLUMNS_OFF = 0.08
+"""How far rows may be from the columns, over their mean distance from all targets, before they meet columns and
+pairs again. Columns are told with much less noise than larger tables, whose positive counts have other sums: where
+rows that met all targets are farther from the columns, these sums keep them there."""
+
 LAST_WORK = 80_000_000
 """Rows that are looked at, times the columns and pairs that they meet at last."""
 
@@ -93,7 +98,7 @@ def agreeing_rows(
         meet_in_rounds(domain, lines, asked, zeros, rng)
     else:
         every.descend(rng)
-        settled = every.moving <= STILL_MOVING
+        settled = is_settled(every)
     if not settled and (small := small_targets(asked)):
         RowAgreement.of(domain, lines, small, zeros).descend(rng, looks=LAST_WORK // len(small))
     return {name: line.astype(np.int64) for name, line in zip(domain.names, lines, strict=True)}
@@ -114,6 +119,13 @@ def is_long(domain: Domain, asked: Sequence[MarginalAnswer], rows: int) -> bool:
 def is_far(every: RowAgreement) -> bool:
     """Whether rows are so far from targets, some of them larger than pairs, that meeting these in rounds pays."""
     return every.distance > FAR and int(every.places.width.max()) > 2
+
+
+def is_settled(every: RowAgreement) -> bool:
+    """Whether rows that have met all targets at once hardly move any more, and are as near the columns as they
+    should be.
+    """
+    return every.moving <= STILL_MOVING and every.columns_distance <= COLUMNS_OFF * every.distance
 
 
 def meet_in_rounds(

@@ -57,14 +57,14 @@ def certificate_of(project: Project, run: Run, outcome: Outcome) -> dict[str, An
             "digest": domain_digest(project.domain),
             "attributes": domain_as_plain(project.domain),
         },
-        "columns": _columns(project),
+        "columns": _declared_only(project, project.curator.column_types),
+        "storage": _declared_only(project, project.curator.column_storage),
         **({"constraints": described(declared.constraints)} if declared.constraints else {}),
     }
 
 
-def _columns(project: Project) -> dict[str, str]:
-    """The engine's names of the declared columns' types, where a schema tells them: it is taken for public."""
-    known = project.curator.column_types
+def _declared_only(project: Project, known: Mapping[str, str]) -> dict[str, str]:
+    """What a schema tells of the declared columns: it is taken for public."""
     return {
         attribute.column: known[attribute.column] for attribute in project.domain if attribute.column in known
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -78,9 +78,25 @@ def met_ends(low: Values, high: Values, other_low: Values, other_high: Values) -
     )
 
 
+MOST_ADDED = 0.01
+"""Of a marginal's people: what shorter bars of cells that may be empty may add to its counts."""
+
+
 def towards_the_middle(value: Values, low: Values, high: Values, widest: float) -> Values:
     """Values moved within their intervals until no end is farther than `widest`, where these are short enough."""
     return np.where(high - low <= 2 * widest, np.clip(value, high - widest, low + widest), value)
+
+
+def with_shorter_bars(value: Values, low: Values, high: Values, widest: float) -> Values:
+    """Values moved `towards_the_middle`; those of cells that may be empty only where these are few.
+
+    The interval of a cell that may be empty begins at 0, so that its middle is above what the cell holds, and no
+    other cell is moved down for it. In a marginal of many such cells these moves add up to people who are not
+    there: where they are more than `MOST_ADDED`, these cells stay as they are.
+    """
+    moved, may_be_empty = towards_the_middle(value, low, high, widest), low <= 0
+    added = float((moved - value)[may_be_empty].sum())
+    return np.where(may_be_empty, value, moved) if added > MOST_ADDED * float(value.sum()) else moved
 
 
 def _alone(merging: Merging, clique: Clique) -> Values:
@@ -128,13 +144,20 @@ class ProvedIntervals:
                     yield self._known[part]
 
     def answer(
-        self, clique: Clique, counts: Values, bound: Interval | None, widest: float = inf
+        self,
+        clique: Clique,
+        counts: Values,
+        bound: Interval | None,
+        widest: float = inf,
+        *,
+        shorten: Callable[[Values, Values, Values, float], Values] = towards_the_middle,
     ) -> MarginalAnswer:
         """The counts, moved into every interval about the clique; their errors reach to the farther end.
 
         Where intervals contradict each other, the count is moved into the least one that holds them (`met_ends`).
         A cell is never more than the cells of smaller marginals that hold it. A count is moved on towards the
-        middle of its interval until its error is at most `widest`, where the interval is short enough for that.
+        middle of its interval until its error is at most `widest`, where the interval is short enough for that;
+        `shorten` says which counts are.
         """
         own = self._known.get(clique)
         low = np.zeros(counts.shape) if own is None else own.low
@@ -148,7 +171,7 @@ class ProvedIntervals:
                 low, high = met_ends(low, high, np.zeros(counts.shape), part.high.reshape(kept))
         value = np.clip(counts, low, high)
         if isfinite(widest):
-            value = towards_the_middle(value, low, high, widest)
+            value = shorten(value, low, high, widest)
         error = np.maximum(high - value, value - low)
         return MarginalAnswer(clique, value, error, basis if np.isfinite(error).all() else "uncertified")
 
@@ -294,9 +317,11 @@ class Evidence:
     ) -> tuple[MarginalAnswer, ...]:
         """Counts by a stand-in, moved into all intervals that are proved, and into `bounds` that were paid for.
 
-        `widest` are errors that need not be exceeded, even where the stand-in is far from an interval's middle.
+        `widest` are errors that need not be exceeded, even where the stand-in is far from an interval's middle,
+        unless that would add people to a marginal (`with_shorter_bars`).
         """
         paid, most = bounds or {}, widest or {}
         return tuple(
-            self.intervals.answer(c, table, paid.get(c), most.get(c, inf)) for c, table in counts.items()
+            self.intervals.answer(c, table, paid.get(c), most.get(c, inf), shorten=with_shorter_bars)
+            for c, table in counts.items()
         )

@@ -281,15 +281,15 @@ def write(
     standin: Mapping[str, Any],
     sums: Mapping[str, Any] | None,
     report: str,
-    csv_domain: Domain | None,
+    csv: tuple[Domain, pa.Table] | None,
 ) -> None:
-    """Write the files of a release into a folder that exists; rows also as CSV where their domain is given."""
+    """Write the files of a release into a folder that exists; rows also as CSV where they are given for it."""
     text = json.dumps(certificate, ensure_ascii=False, indent=1, allow_nan=False)
     (folder / CERTIFICATE).write_text(text + "\n", encoding="utf-8")
     parquet.write_table(answers, folder / ANSWERS, compression="zstd")
     parquet.write_table(synthetic, folder / SYNTHETIC, compression="zstd")
-    if csv_domain is not None:
-        write_csv(folder / SYNTHETIC_CSV, csv_domain, synthetic)
+    if csv is not None:
+        write_csv(folder / SYNTHETIC_CSV, *csv)
     np.savez_compressed(folder / STANDIN, **standin)
     if sums is not None:
         np.savez_compressed(folder / SUMS, **sums)

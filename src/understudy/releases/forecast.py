@@ -103,10 +103,13 @@ class ReleaseForecast:
         return noisy, len(judged), "columns" if known else "marginals"
 
     @property
-    def is_noise(self) -> bool:
-        """Whether most of what is judged would be mostly noise, as `noisy` says."""
+    def is_noise(self) -> bool | None:
+        """Whether most of what is judged would be mostly noise, as `noisy` says; None where nobody can know.
+
+        That is so where no number of people is public or declared, and where no error is known beforehand.
+        """
         noisy, judged, _ = self.noisy
-        return 2 * noisy > judged
+        return 2 * noisy > judged if self.people and judged else None
 
     @property
     def noise_words(self) -> str:

@@ -114,13 +114,13 @@ class ReleaseQuality:
     left_out: int = 0
 
     @property
-    def is_noise(self) -> bool:
+    def is_noise(self) -> bool | None:
         """Whether most columns that have error bars are mostly noise, or most pairs where columns say
-        nothing.
+        nothing; None where nothing has error bars.
         """
         judged = [found for found in self.columns if found.noise is not None]
         judged = judged or [found for found in self.pairs if found.noise is not None]
-        return sum(found.is_noise for found in judged) * 2 > len(judged)
+        return sum(found.is_noise for found in judged) * 2 > len(judged) if judged else None
 
     @property
     def noisy_pairs(self) -> int:

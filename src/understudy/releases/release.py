@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import inf, isfinite
@@ -30,11 +30,12 @@ from understudy.query.projection import Projection
 from understudy.query.refined import least_refined
 from understudy.releases import folder as files
 from understudy.releases.agreement import agreeing_rows
+from understudy.releases.column_storage import as_stored, framed
 from understudy.releases.cut_bins import cut_counts
 from understudy.releases.demand import row_bytes
 from understudy.releases.run import MarginalAnswer, Progress, Sums
 from understudy.releases.stored import as_arrays
-from understudy.releases.synthetic import MAX_ROWS, Codes, Within, as_rule, as_table, framed
+from understudy.releases.synthetic import MAX_ROWS, Codes, Within, as_rule, as_table
 
 Cells = NDArray[np.float64]
 
@@ -207,11 +208,13 @@ class Release:
     ) -> Any:
         """A synthetic table with the source's columns, of `rows` rows, by default `drawn_rows`.
 
-        Returns a frame of the `backend`: `pandas`, `polars` or `arrow`. The same seed gives the same rows:
+        Returns a frame of the `backend`: `pandas`, `polars` or `arrow`, with the types of the source's columns as
+        docs/release.md lists them. The same seed gives the same rows:
         nobody's privacy depends on it. `within` says which value of its bin an ordered attribute shows, any one
         with equal chance (`uniform`) or the middle one (`middle`). Raises a `ParameterError` for any other word.
         """
-        return framed(self._table(self.draw(rows, seed=seed), seed, as_rule(within)), backend)
+        drawn = self._table(self.draw(rows, seed=seed), seed, as_rule(within))
+        return framed(as_stored(drawn, self.domain, self._storage), backend, self._storage)
 
     def draw(self, rows: int | None = None, *, seed: int = 0) -> Codes:
         """The codes of the rows of `sample`: for each attribute the number of each row's cell.
@@ -231,6 +234,11 @@ class Release:
         that was bought for very little can be off by billions.
         """
         return min(round(self.rows), default_limit() // row_bytes(self.domain), MAX_ROWS)
+
+    @property
+    def _storage(self) -> Mapping[str, str]:
+        """How the source stores its columns (`table.storage`); a release of an earlier version does not say."""
+        return self.certificate.get("storage", {})
 
     def _table(self, codes: Codes, seed: int, rule: Within) -> pa.Table:
         """Values are drawn apart from cells: another rule shows the same cells."""
@@ -271,15 +279,16 @@ class Release:
             tell("writing the report", 1)
             text = page(self, codes)
             tell("writing rows and answers", 2)
+            drawn = self._table(codes, seed, rule)
             files.write(
                 partial,
                 certificate=self.certificate,
                 answers=files.answers_table(self.domain, (*self.answers, *self.also)),
-                synthetic=self._table(codes, seed, rule),
+                synthetic=as_stored(drawn, self.domain, self._storage),
                 standin=as_arrays(self.standin, lambda: self.draw(None if self.rows >= 1 else 1, seed=seed)),
                 sums=None if self.sums is None else self.sums.as_arrays(),
                 report=text,
-                csv_domain=self.domain if csv else None,
+                csv=(self.domain, drawn) if csv else None,
             )
         tell("written", 3)
 

@@ -8,7 +8,7 @@ that lowers the sum of all losses, and never into a cell that is declared to be 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -148,8 +148,12 @@ class RowAgreement:
     @property
     def distance(self) -> float:
         """The part of the rows that would have to be moved, on average over the targets."""
-        apart = [float(np.abs(self._target(c)).sum()) / 2 for c in range(self.weights.size)]
-        return float(np.mean(apart)) / max(self.rows.shape[1], 1)
+        return self._mean_distance(range(self.weights.size))
+
+    @property
+    def columns_distance(self) -> float:
+        """The part of the rows that would have to be moved, on average over the 1-way targets; 0 without any."""
+        return self._mean_distance(c for c in range(self.weights.size) if self._members(c).size == 1)
 
     def descend(
         self,
@@ -254,6 +258,10 @@ class RowAgreement:
         zeros = [[self.domain.position(name) for name in c.clique] for c in self.constraints]
         allowed = np.concatenate([c.allowed.ravel() for c in self.constraints] or [np.ones(1, bool)])
         return TablePlaces.of(self.domain.shape(), zeros), allowed
+
+    def _mean_distance(self, targets: Iterable[int]) -> float:
+        apart = [float(np.abs(self._target(c)).sum()) / 2 for c in targets]
+        return float(np.mean(apart)) / max(self.rows.shape[1], 1) if apart else 0.0
 
     def _target(self, c: int) -> NDArray[np.float32]:
         """How far the cells of a target are off."""

@@ -147,7 +147,7 @@ def _column(
         values = pa.array(codes == 1, mask=missing)
         return as_text(attribute, values) if target == pa.string() else values.cast(target)
     assert isinstance(attribute, Categories)
-    return _labels(attribute, target).take(pa.array(codes, mask=missing))
+    return cell_values(attribute, target).take(pa.array(codes, mask=missing))
 
 
 _DIGITS = (pa.int32(), pa.uint32(), pa.int64(), pa.uint64())
@@ -184,7 +184,7 @@ def as_text(attribute: Attribute, values: pa.Array | pa.ChunkedArray) -> pa.Arra
     return pa.array(written, pa.string()).take(pc.index_in(values, pa.array(kinds, values.type)))
 
 
-def _labels(attribute: Categories, target: pa.DataType) -> pa.Array:
+def cell_values(attribute: Categories, target: pa.DataType) -> pa.Array:
     """What the cells of a category show, that of missing values apart."""
     other = attribute.outside is Outside.OTHER
     if target == pa.string():
@@ -275,23 +275,3 @@ def _outside(attribute: Bins, target: pa.DataType) -> float | int | None:
     if isinstance(attribute, Instants):
         return upper + attribute.step
     return upper + 1 if upper < 2**63 - 1 else lower - 1 if lower > -(2**63) else None
-
-
-def framed(table: pa.Table, backend: str) -> Any:
-    """The table as a pandas, polars or Arrow frame; missing values do not turn whole numbers into reals."""
-    if backend == "arrow":
-        return table
-    if backend == "polars":
-        import polars
-
-        return polars.from_arrow(table)
-    if backend == "pandas":
-        import pandas
-
-        nullable = {pa.int64(): pandas.Int64Dtype(), pa.bool_(): pandas.BooleanDtype()}
-        kept = [field.name for field in table.schema if not table[field.name].null_count]
-        whole = table.select([name for name in table.column_names if name not in kept])
-        frames = [part.to_pandas(types_mapper=mapper, date_as_object=False)
-                  for part, mapper in ((table.select(kept), None), (whole, nullable.get))]  # fmt: skip
-        return pandas.concat(frames, axis=1)[table.column_names]
-    raise ParameterError(f"a backend is pandas, polars or arrow, not {backend!r}")

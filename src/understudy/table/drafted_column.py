@@ -84,9 +84,13 @@ def _intake_fields(column: ColumnSummary) -> dict[str, str]:
         fields["thousands"] = _double(intake.thousands)
     if intake.percent:
         fields["percent"] = "true"
-    if column.kind == "real" and column.writing.decimals is not None:
-        fields["decimals"] = str(column.writing.decimals)
+    if (decimals := _decimals(column)) is not None:
+        fields["decimals"] = str(decimals)
     return fields
+
+
+def _decimals(column: ColumnSummary) -> int | None:
+    return column.writing.decimals if column.kind == "real" else None
 
 
 def _double(text: str) -> str:
@@ -107,6 +111,8 @@ def note_of(column: ColumnSummary, entry: OutlineEntry) -> ColumnNote:
         said.append(f"from {_shown(low)} to {_shown(high)}")
         if (cut := _cut(column)) is not None and cut.why:
             said.append(cut.why)
+        if (decimals := _decimals(column)) is not None:
+            said.append(f"rounded to {decimals} decimal{'' if decimals == 1 else 's'}")
     if column.missing:
         said.append(f"{', '.join(map(repr, column.missing))} read as missing")
     if column.unreadable:

@@ -22,8 +22,9 @@ from understudy.domain.domain import Domain
 from understudy.errors import SourceChangedError, SourceError, UnderstudyError
 from understudy.table.engine import AnyIbis, Embedded, Engine
 from understudy.table.file_view import ASK_CUSTODIAN, FileTable, LostLines, connect_in_memory
-from understudy.table.files import check_file, open_file
+from understudy.table.files import check_file, is_parquet, open_file
 from understudy.table.stamp import Stamps, is_database, settled_stamps, stamps_of
+from understudy.table.storage import Storage, storage_of_frame, storage_of_schema
 from understudy.table.text_file import is_text
 from understudy.table.text_reader import FORGIVING, READING
 
@@ -46,7 +47,7 @@ class Source:
     Whether an engine drops a malformed line of text depends on the columns it reads; `text` makes it read the
     same ones always, so that every look sees the same rows. `count` says where a remote engine's rows are
     counted. `candid` lets errors list what the source's schema says: for the custodian's eyes only. `late` says
-    that nothing was opened yet.
+    that nothing was opened yet. `storage` says how the columns of a frame are stored.
     """
 
     opening: Callable[[], FileTable]
@@ -59,6 +60,7 @@ class Source:
     count: Counting = Counting.AUTO
     candid: bool = False
     late: bool = False
+    storage: Storage = field(default_factory=dict[str, str])
     token: str = field(default_factory=lambda: token_hex(8), repr=False)
 
     @cached_property
@@ -126,6 +128,16 @@ class Source:
         types = {name: str(kind) for name, kind in self.columns.items()}
         in_memory = self.stamps is None and not self.engine.remote
         return {name: kind for name, kind in types.items() if not (in_memory and "decimal" in kind)}
+
+    @property
+    def told_storage(self) -> dict[str, str]:
+        """How the columns of a frame or a Parquet file are stored, where `told_types` does not tell."""
+        if self.path is None or not is_parquet(self.path):
+            return dict(self.storage)
+        import pyarrow.parquet
+
+        with self._quiet("the schema of the table cannot be read"):
+            return storage_of_schema(pyarrow.parquet.read_schema(self.path))
 
     def check(self, domain: Domain, unit: Unit | None = None) -> None:
         """Every declared column exists and can be read as declared. Looks at the schema only."""
@@ -347,7 +359,7 @@ def in_memory(frame: Any) -> Source:
     import narwhals as nw
     import pyarrow as pa
 
-    kind = type(frame).__name__
+    kind, native = type(frame).__name__, frame
     if not isinstance(frame, pa.Table):
         try:
             frame = nw.from_native(frame, eager_only=True)
@@ -362,7 +374,8 @@ def in_memory(frame: Any) -> Source:
     try:
         table = frame.to_arrow() if hasattr(frame, "to_arrow") else pa.table(frame)
         typed = pa.table([_readable(column) for column in table.columns], names=table.column_names)
-        return Source(_opened(connect_in_memory().create_table("frame", typed, temp=True)))
+        opening = _opened(connect_in_memory().create_table("frame", typed, temp=True))
+        return Source(opening, storage=storage_of_frame(native))
     except Exception as error:  # its own text may quote a value
         raise SourceError(f"the {kind} cannot be read as a table ({type(error).__name__})") from None
 

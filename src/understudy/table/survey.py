@@ -23,7 +23,7 @@ from understudy.table.duckdb_dialect import DUCKDB
 from understudy.table.encode import as_number
 from understudy.table.engine import step_by_step
 from understudy.table.intake import taken_in
-from understudy.table.writing import MAJORITY, Writing, is_token, writing_of
+from understudy.table.writing import MAJORITY, Writing, decimals_of, is_token, writing_of
 
 MAX_CATEGORIES = 60
 """A column of text with more values than this is no category that anybody would list."""
@@ -79,13 +79,19 @@ class ColumnSummary:
 
 def survey(table: Any) -> list[ColumnSummary]:
     """What is in each column of a table of the embedded engine."""
-    writings, samples = _sampled(table)
+    writings, samples, decimals = _sampled(table)
     found: list[ColumnSummary] = []
     names = list(table.columns)
     with step_by_step:
         for first in range(0, len(names), AT_ONCE):
             found += _surveyed(table, {name: writings.get(name) for name in names[first : first + AT_ONCE]})
-    return [replace(seen, sample=samples.get(seen.name, ())) for seen in found]
+    found = [replace(seen, sample=samples.get(seen.name, ())) for seen in found]
+    return [
+        replace(seen, writing=replace(seen.writing, decimals=decimals[seen.name]))
+        if seen.name in decimals
+        else seen
+        for seen in found
+    ]
 
 
 def look(column: Any, table: Any) -> ColumnSummary:
@@ -96,27 +102,33 @@ def look(column: Any, table: Any) -> ColumnSummary:
     return seen
 
 
-def _sampled(table: Any) -> tuple[dict[str, Writing], dict[str, tuple[float, ...]]]:
-    """How columns of text are written, and numbers of those that have some, from some rows of the whole table."""
+def _sampled(table: Any) -> tuple[dict[str, Writing], dict[str, tuple[float, ...]], dict[str, int]]:
+    """From some rows of the whole table: how columns of text are written, the numbers of those that have some, and
+    how many decimals the numbers have in columns of rounded ones that are no text.
+    """
     types = table.schema()
     looked_at = [name for name, dtype in types.items() if dtype.is_string() or dtype.is_numeric()]
     if not looked_at:
-        return {}, {}
+        return {}, {}, {}
     connection = table.get_backend()
     rows = connection.compile(table.select(looked_at))
     sampled = f"SELECT * FROM ({rows}) USING SAMPLE reservoir({SAMPLED} ROWS) REPEATABLE (1)"
     columns = connection.con.execute(sampled).fetch_arrow_table()
     writings: dict[str, Writing] = {}
     numbers: dict[str, tuple[float, ...]] = {}
+    decimals: dict[str, int] = {}
     for i, name in enumerate(looked_at):
         values: list[Any] = [value for value in columns.column(i).to_pylist() if value not in (None, "")]
         if types[name].is_string():
             writings[name] = writing_of(values)
             read = writings[name].intake.value
             values = [read(text, "real") for text in values] if writings[name].kind == "number" else []
+        elif not types[name].is_integer():
+            rounded_to = decimals_of(values, single=types[name].is_float32())
+            decimals |= {} if rounded_to is None else {name: rounded_to}
         finite = (float(value) for value in values if value is not None)
         numbers[name] = tuple(number for number in finite if abs(number) < WIDEST)
-    return writings, numbers
+    return writings, numbers, decimals
 
 
 def _surveyed(table: Any, columns: dict[str, Writing | None]) -> Iterator[ColumnSummary]:

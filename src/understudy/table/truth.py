@@ -118,6 +118,12 @@ class Truth:
         self._check_open()
         return self.source.told_types
 
+    @property
+    def column_storage(self) -> dict[str, str]:
+        """How the columns are stored, as the schema of the source has it; see `Source.told_storage`."""
+        self._check_open()
+        return self.source.told_storage
+
     def check_unchanged(self) -> None:
         """Refuse to go on with another table than the one that was opened, or after `close`. Reads no data."""
         self._check_open()

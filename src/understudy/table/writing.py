@@ -12,7 +12,11 @@ import re
 import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import isfinite
+from decimal import Decimal
+from functools import partial
+from math import ceil, isfinite
+
+import numpy as np
 
 from understudy.domain.attribute import Boolean
 from understudy.domain.date_format import DateFormat
@@ -32,6 +36,12 @@ CURRENCIES = frozenset(
     ("usd", "eur", "gbp", "chf", "jpy", "sek", "nok", "dkk", "pln", "czk", "huf", "aud", "cad", "inr", "cny",
      "brl", "zar", "kr", "kr.", "fr.", "rs", "rs.", "zł", "kč", "us$", "a$", "c$", "r$")
 )  # fmt: skip
+
+MOST_DECIMALS = 6
+"""Numbers with more decimals than this are taken for ones that nobody rounded."""
+
+ROUNDED = 0.95
+"""The part of a column's numbers that must have no more decimals than are declared."""
 
 _MARKS = (
     (".", ""), (".", ","), (",", "."), (",", ""), (".", " "), (",", " "), (".", "'"), (",", "'"), (".", "’"),
@@ -57,7 +67,7 @@ _CODE = re.compile(r"^[0-9]+$")
 class Writing:
     """What a column's text seems to be: number, date, boolean or text, how it is written, and why that was taken.
 
-    `decimals` are those that its numbers have, where they all have the same; `words` are those of a boolean for
+    `decimals` are those that its numbers have, where these are rounded; `words` are those of a boolean for
     true and false, where each is always spelled alike; `why` is empty where there is nothing to say.
     """
 
@@ -94,7 +104,7 @@ def writing_of(sample: Sequence[str]) -> Writing:
     if _share(values, lambda text: bool(_CODE.match(text))) >= MAJORITY:
         return _of_digits(values)
     if _share(values, _is_number) >= MAJORITY:
-        return Writing("number", decimals=_decimals(values, "."))
+        return _of_numbers(values)
     if _share(values, _is_iso) >= MAJORITY:
         return Writing("date")
     return _of_days(values) or _of_amounts(values) or Writing()
@@ -117,7 +127,11 @@ def _of_digits(values: Sequence[str]) -> Writing:
         return Writing(why="codes with leading zeros stay text")
     if _share(values, lambda text: len(text) == 8 and _is_recent(COMPACT.read(text))) >= 0.98:
         return Writing("date", Intake((COMPACT,)), why=f"days are written {COMPACT.text}")
-    return Writing("number")
+    return _of_numbers(values)
+
+
+def _of_numbers(values: Sequence[str]) -> Writing:
+    return Writing("number", decimals=_decimals([text for text in values if _is_number(text)], "."))
 
 
 def _is_recent(day: dt.date | None) -> bool:
@@ -233,12 +247,37 @@ def _of_amounts(values: Sequence[str]) -> Writing | None:
     return Writing("number", intake, decimals, ", ".join(said))
 
 
+def decimals_of(numbers: Sequence[float | Decimal], *, single: bool = False) -> int | None:
+    """How many decimals rounded numbers have, in their shortest writing; None where nobody rounded them.
+
+    None also of whole numbers. With `single` they are floats of 32 bits.
+    """
+    kind = np.float32 if single else np.float64
+    written = [
+        f"{number:f}" if isinstance(number, Decimal) else np.format_float_positional(kind(number), trim="-")
+        for number in numbers
+        if isfinite(number)
+    ]
+    return _decimals(written, ".")
+
+
 def _decimals(values: Sequence[str], mark: str, of: int | None = None) -> int | None:
-    """How many decimals all but a few values have; `of` where that is the most that any has."""
-    counts = [len(text.rstrip("% ").rpartition(mark)[2]) if mark in text else 0 for text in values]
-    if not counts or max(counts) == 0 or max(counts) > 4:
+    """The decimals that all but a few values stay within, where these are few; `of` where that is the most.
+
+    Files leave zeros at the end out, so that 5.7 may stand beside 5.73. Where all but a few are whole, it is the
+    most that any has.
+    """
+    counts = sorted(map(partial(_decimals_in, mark=mark), values))
+    if not counts or counts[-1] == 0:
         return None
-    most = max(counts)
     if of is not None:
-        return max(of, most) if most <= of else None
-    return most if counts.count(most) >= 0.95 * len(counts) else None
+        return of if counts[-1] <= of else None
+    found = counts[ceil(ROUNDED * len(counts)) - 1] or counts[-1]
+    return found if found <= MOST_DECIMALS else None
+
+
+def _decimals_in(text: str, mark: str) -> int:
+    """The decimals of one number; one with an exponent has more than anybody rounds to."""
+    if "e" in text.lower():
+        return MOST_DECIMALS + 1
+    return len(text.rstrip("% ").rpartition(mark)[2]) if mark in text else 0
