@@ -472,7 +472,7 @@ def test_rows_settle_when_targets_contradict_each_other(monkeypatch):
     assert agreement.distance > 0.97 * reached  # nothing was left to be had
     looks.clear()
     assert meet_in_rounds(FIVE, lines, answers, (), np.random.default_rng(4))[-1] == 1
-    assert sum(looked for _, looked, *_ in looks) < 60 * 20_000  # the work allows 300 passes
+    assert sum(looked for _, looked, *_ in looks) < 30 * 20_000  # the work allows 240 passes
 
 
 def test_a_look_costs_something_for_each_attribute_however_few_targets_there_are():
