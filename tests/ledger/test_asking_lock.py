@@ -85,6 +85,29 @@ def test_a_job_outside_lets_others_in_and_tells_whether_any_came():
         assert lock.without(lambda: None)
 
 
+def test_who_does_not_get_in_changes_nothing():
+    """An addition is a read and a write: one from outside could undo the one of who got in meanwhile."""
+    lock, changed = Watched("session"), []
+
+    def refused():
+        lock.changed = changed
+        with lock.if_free() as inside:
+            assert not inside
+
+    with lock:
+        by_another_thread(refused)
+    assert not changed
+
+
+class Watched(AskingLock):
+    """A lock that says which of its attributes were set since it has `changed`."""
+
+    def __setattr__(self, name, value):
+        if "changed" in vars(self):
+            self.changed.append(name)
+        super().__setattr__(name, value)
+
+
 def test_a_job_outside_that_fails_ends_inside():
     lock = AskingLock("session")
     with lock:

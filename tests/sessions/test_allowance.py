@@ -22,6 +22,7 @@ from understudy.query.marginal import Marginal
 from understudy.query.workload import marginals
 from understudy.sessions import allowance
 from understudy.sessions.answer_memory import identity
+from understudy.sessions.beta_spending import LEAST_SHARE
 from understudy.sessions.calibrator import rounded
 from understudy.sessions.looks import FirstLook, LookPurchase
 from understudy.sessions.opening import session as session_of
@@ -335,21 +336,68 @@ def test_questions_that_are_counted_late_cost_no_more_than_when_they_were_asked(
     assert 0.7 * direct.curator.ledger.spent.units < allowed._direct_cost <= direct.curator.ledger.spent.units
 
 
+@pytest.mark.parametrize("queries", [10, 20, 300])
 @pytest.mark.parametrize("repeats", [0.0, 0.5])
-def test_shares_of_questions_that_are_counted_late_are_no_smaller(repeats):
-    """Of 300 questions, in some of them new ones; each is counted at once, or later, in whatever number."""
-    session = session_of(curator(**GAUSSIAN), alpha=0.02, beta=0.05, queries=300)
+def test_shares_of_questions_that_are_counted_late_are_no_smaller(repeats, queries):
+    """Of three times as many questions as were announced, in some of them new ones; each is counted at once, or
+    later, in whatever number.
+    """
+    session = session_of(curator(**GAUSSIAN), alpha=0.02, beta=0.05, queries=queries)
     draw, allowed = np.random.default_rng(2), session._buyer.policy._allowance
     left, waiting = session._buyer.policy.beta.left, list[float]()
-    for place in range(1, 300):
+    for place in range(1, 3 * queries):
         ahead = session._buyer.policy._terms.ahead(place) + 1
         if draw.random() >= repeats:
             waiting.append(rounded(left / ahead))
             left -= waiting[-1]
         for alone in waiting[: draw.integers(len(waiting) + 1)] if draw.random() < 0.1 else ():
             assert allowed._share(place) >= alone
-            allowed._left -= allowed._least
+            allowed._take_share()
             waiting.pop(0)
+
+
+@pytest.mark.parametrize("budget", [GAUSSIAN, LAPLACE], ids=["gaussian", "laplace"])
+def test_a_session_goes_on_far_beyond_the_number_of_questions_that_it_announced(budget):
+    """Answers for nothing are counted, too: many more of them than were announced."""
+    session = session_of(curator(**budget), alpha=0.02, beta=0.05, queries=20)
+    allowed = session._buyer.policy._allowance
+    for cells in runs(10):
+        allowed.asked(conjunction(age=cells, town=np.arange(6) == 0))
+    while allowed._waiting:
+        allowed._count_waiting(45)
+    before = allowed._direct_cost
+    session.ask_marginal(conjunction(age=np.arange(10) < 4, town=np.arange(6) < 2))
+    allowed._count_waiting(46)
+    assert allowed._direct_cost > before > 0
+    for _ in range(5000):
+        allowed._take_share()
+    assert allowed._share(5000) == LEAST_SHARE
+    assert not allowed.permits(
+        [session._buyer.policy._event(session._buyer.policy._histogram("age", plain=True))] * 10**3,
+        least_share=LEAST_SHARE,
+        asked=5000,
+    )
+
+
+def test_a_question_counts_once_whoever_tells_of_it(monkeypatch):
+    """Two threads deduce it at once; a class was bought for it that cost nothing more; it was forgotten since."""
+    session = session_of(curator(**GAUSSIAN), alpha=0.02, beta=0.05, queries=1000)
+    buyer, allowed = session._buyer, session._buyer.policy._allowance
+    question, same, other = (conjunction(age=np.arange(10) < end) for end in (4, 4, 5))
+    buyer.serve(question)
+    buyer.serve(same)
+    buyer.policy.answered(same)
+    buyer._tell_served()
+    assert [identity(one) for one in allowed._waiting] == [identity(question)]
+    allowed._count_waiting(1)
+    buyer.serve(same)
+    buyer._tell_served()
+    assert not allowed._waiting
+    monkeypatch.setattr(allowance, "MOST_KNOWN", 1)  # D may be too small, and nothing grows for ever
+    before = allowed._direct_cost
+    allowed.asked(other)
+    assert not allowed._waiting
+    assert allowed._with(other, 2) == before > 0
 
 
 def test_the_question_in_hand_counts_for_the_purchase_that_is_made_for_it():
@@ -361,10 +409,10 @@ def test_the_question_in_hand_counts_for_the_purchase_that_is_made_for_it():
     assert allowed._with(question, 1) > before
     assert allowed._direct_cost == before
     assert allowed._with(conjunction(), 1) == before  # everybody: public here
-    allowed.asked(question)
     counted = allowed._with(question, 1)
+    allowed.asked(question)
     allowed._count_waiting(1)
-    assert allowed._direct_cost == counted
+    assert allowed._direct_cost == counted == allowed._with(question, 1)  # and it counts once
 
 
 @pytest.mark.parametrize("is_begun", [False, True])

@@ -7,6 +7,7 @@ import sqlite3
 from contextlib import closing
 from dataclasses import fields, replace
 from fractions import Fraction
+from itertools import combinations
 
 import numpy as np
 import pyarrow as pa
@@ -121,6 +122,23 @@ def test_purchases_after_the_checkpoint_are_read_and_those_before_are_not(path, 
     again = resumed(path)
     assert again.purchases == session.purchases
     assert len(made) == session.purchases - kept
+
+
+def test_who_goes_on_counts_no_question_again_that_cost_nothing(path):
+    """Free answers are deduced again by who goes on: for the allowance they are the same questions."""
+    cells, counted = np.arange(10), []
+    questions = [conjunction(age=(cells >= low) & (cells < high)) for low, high in combinations(range(11), 2)]
+    for day in range(3):
+        session = resumed(path)
+        sources = [session.ask_marginal(question).source for question in questions]
+        session.ask_marginal(conjunction(town=np.arange(6) == day, age=cells < 2))
+        checkpointed(session)
+        allowed = session._buyer.policy._allowance
+        while allowed._waiting:
+            allowed._count_waiting(56 + day)
+        counted.append(allowed._counted)
+        assert sources.count("implied") > 20
+    assert counted == [55, 56, 57]  # everybody is a question that is public
 
 
 @pytest.mark.parametrize(("announced", "is_kept"), [(marginals(2), True), (ranges("age"), False)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import sqrt
 
 import numpy as np
@@ -122,6 +123,25 @@ def test_nothing_is_counted_that_the_allowance_does_not_permit_beside_the_class(
     monkeypatch.setattr(small_groups, "MOST_OF_CLASS", 0)
     monkeypatch.setattr("understudy.sessions.policy.MOST_OF_CLASS", 0)
     assert policy.group_count(known, wanted, asked=1) is None
+
+
+@pytest.mark.parametrize(("queries", "asked"), [(10, 12), (25, 30)])
+def test_the_count_of_a_group_takes_of_beta_what_is_left_beside_its_class(queries, asked, monkeypatch):
+    """Where few questions are expected each share is a large part of what is left: both are taken of it."""
+    monkeypatch.setattr(allowance, "FREE", 10**6)
+    session, _ = opened(1.2, beta=0.05, queries=queries)
+    policy, known = session._buyer.policy, session._buyer.known.knowledge.copy()
+    known.learn(in_box(), (200.0, 2200.0))
+    wanted = policy._ski_rental._offer(
+        ("age", "hours"), in_town().where, ("ranges", "ranges"), policy.beta.left, 0.0
+    )
+    assert wanted is not None
+    group = policy.group_count(known, wanted, asked=asked)
+    assert group is not None
+    assert group.share + wanted.share < policy.beta.left
+    assert policy.group_count(known, replace(wanted, share=policy.beta.left), asked=asked) is None
+    assert policy._permission.permits([group, wanted], asked=asked)
+    assert not policy._permission.permits([group, wanted, group, wanted], asked=asked)  # more than is left
 
 
 @pytest.mark.parametrize("budget", BUDGETS)

@@ -14,6 +14,7 @@ from understudy.errors import RequestConflictError
 from understudy.query.box import Box, Grid
 from understudy.query.marginal import Marginal
 from understudy.sessions import box_bounds, buyer, knowledge
+from understudy.sessions.forecast import Forecast
 from understudy.sessions.opening import session as session_of
 from understudy.sessions.terms import ranges
 
@@ -221,3 +222,31 @@ def test_an_answer_that_another_thread_paid_for_meanwhile_is_told_as_free(sessio
     told = session.ask(question, analyst="bob")
     assert (told.cost.units, told.source) == (0, "implied")
     assert told.value.tolist() == paid.value.tolist()
+
+
+def test_a_plan_belongs_to_what_was_known_before_it_was_made(session, monkeypatch):
+    """Whoever buys makes something known while another plans: that plan is of what was known before."""
+    mine, of, found = session._buyer, Forecast.of, []
+    question = conjunction(age=np.arange(10) < 4, town=np.arange(6) == 1)
+
+    def of_meanwhile(self, marginal, *, asked):
+        found.append(self.knowledge)
+        if len(found) == 1:
+            mine.journal.length += 1  # bought, and a moment later made known
+            mine._publish(mine.known.knowledge.copy())
+        return of(self, marginal, asked=asked)
+
+    monkeypatch.setattr(Forecast, "of", of_meanwhile)
+    first = mine.plan([question], "", asked=1)
+    assert not mine.holds(first)
+    for _ in range(2):  # the second time it is not found again
+        assert mine.holds(mine.plan([question], "", asked=1))
+    assert [one is mine.known.knowledge for one in found] == [False, True]
+
+
+def test_a_plan_made_during_a_look_does_not_hold_after_it(session):
+    mine = session._buyer
+    mine.journal.length += 1  # paid for, and not known yet
+    other = conjunction(age=np.arange(10) < 4, sex=np.arange(3) == 1)
+    for marginals in ([conjunction(town=np.arange(6) == 1)], [other, conjunction(age=np.arange(10) < 3)]):
+        assert not mine.holds(mine.plan(marginals, "", asked=1))

@@ -47,7 +47,8 @@ class AskingLock:
     def if_free(self) -> Generator[bool]:
         """Enter where no other thread is inside, and wait for none: gives whether it was entered."""
         entered = not self._is_orphan and self._lock.acquire(blocking=False)
-        self._turns += entered
+        if entered:  # who is not inside changes nothing here: an addition of its own could undo another's
+            self._turns += 1
         try:
             yield entered
         finally:

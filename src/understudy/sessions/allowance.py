@@ -30,16 +30,21 @@ Needed      Where counts cost what they cost by themselves, no deterministic rul
 Asked for   The number of rows where that is private, and the ranges that quantiles buy in a direct session as well
             (`quantile_buyer`), count as questions, on both sides, and need no allowance. A class that was ordered
             is a question that only a session of this kind answers: it is left out on both sides.
-Counted     Who asks directly gives the question that comes as the a-th of k the part 1/(k - a + 1) of what is left
-late        of β. These shares never fall: after a share of s = L/(k - a + 1) the next is at least (L - s)/(k - a),
-            which is s. So each is at least the first, b/k, where b is what counts have of β; before the i-th at
-            most β - (i - 1)·b/k is left. A question that is counted when the c-th comes, c ≥ a, is given the part
-            1/(k - c + 1) of that: no less than it gets directly. So its price is no more, and neither is D.
+Counted     Who asks directly gives the question that comes as the a-th the part 1/n(a) of what is left of β; so
+late        many are still expected (`Terms.ahead`). n falls by 1 with every question, to a tenth of all, and stays
+            there however many more come. The i-th new question comes as the i-th or later, and n never grows: so
+            it takes the part 1/n(i) or more, and before the i-th at most β·Π(1 - 1/n(j)) over j < i is left. A
+            question that is counted as the i-th when the c-th comes, c ≥ a, is given the part 1/n(c) ≥ 1/n(a) of
+            that: no less than it gets directly, also where more questions come than were expected. So its price
+            is no more, and neither is D. Below `LEAST_SHARE` nothing is sold directly: no less is given here.
+            Beyond what was expected κ holds as well: what is left to the session and what is left to who asks
+            directly fall by the same part with each count that the session buys.
 Privacy     Prices and questions are public. Nothing is looked at, and nothing is spent.
 
 D is a lower bound here: questions that were answered for nothing are counted when a purchase waits for them, and
-only the latest of them are kept; those that another process answered, or an earlier one, are not known. Then
-purchases ahead are made later, and the promise holds all the same.
+only the latest of them are kept; those that another process answered, or an earlier one after its last checkpoint,
+are not known; and from `MOST_KNOWN` different questions on nothing more is counted. Then purchases ahead are made
+later, and the promise holds all the same. No question is counted twice: those counted are known by their digests.
 """
 
 from __future__ import annotations
@@ -47,6 +52,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from fractions import Fraction
+from hashlib import blake2b
 from math import ceil, floor
 
 from understudy.domain.domain import Clique
@@ -55,7 +61,8 @@ from understudy.privacy.event import Event
 from understudy.privacy.joint import Joint
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
-from understudy.sessions.beta_account import BetaAccount
+from understudy.sessions.answer_memory import identity
+from understudy.sessions.beta_spending import LEAST_SHARE
 from understudy.sessions.calibrator import Calibrator, rounded
 from understudy.sessions.cell_loads import CellLoads, costs_no_cell_more
 from understudy.sessions.direct import DirectPurchase, intervals
@@ -81,6 +88,10 @@ waits for it. Where they are not enough, nothing is bought ahead yet, and the ne
 MOST_WAITING = 1 << 12
 """Questions that were answered for nothing and are not counted yet; beyond so many the oldest are forgotten."""
 
+MOST_KNOWN = 1 << 16
+"""Different questions that are counted, or forgotten while they waited: beyond so many none is. Each takes about
+80 bytes of memory, and 20 in a checkpoint."""
+
 
 class Allowance:
     """Keeps account of C and D for one session. Rule, promise and reason are those of the module."""
@@ -95,17 +106,26 @@ class Allowance:
         self._direct, self._ahead = self._joint.start(), self._joint.start()
         domain = calibrator.curator.domain
         self._alone, self._paid = CellLoads(domain, self._joint), CellLoads(domain, self._joint)
-        alone = BetaAccount(float(terms.beta), rows_are_public=calibrator.relation.rows_are_public)
-        self._left, self._least = float(terms.beta), LEAST * alone.left / terms.queries
+        self._left, self._counted = float(terms.beta), 0
         self._waiting: deque[Marginal] = deque(maxlen=MOST_WAITING)
+        self._known: set[int] = set()
+        """The questions that wait or were counted, by their digests. A checkpoint keeps them with the rest, so
+        that whoever goes on with the session counts none of them again."""
         self._asked_for: set[tuple[Clique, str]] = set()
 
     # ---- what was asked and bought
 
     def asked(self, marginal: Marginal) -> None:
-        """Remember a new question, whoever answers it; not the cells of a class that was asked for itself."""
-        if not self.was_asked_for(marginal):
+        """Remember a question, whoever answers it, the first time that it is asked; not the cells of a class that
+        was asked for itself.
+        """
+        if self._is_new(marginal) and not self.was_asked_for(marginal):
+            self._known.add(_digest(marginal))
             self._waiting.append(marginal)
+
+    def _is_new(self, marginal: Marginal) -> bool:
+        """Whether a question would be counted that is asked now."""
+        return len(self._known) < MOST_KNOWN and _digest(marginal) not in self._known
 
     def was_asked_for(self, marginal: Marginal) -> bool:
         """Whether a marginal is that of a class that was asked for itself."""
@@ -165,7 +185,7 @@ class Allowance:
 
     def _with(self, question: Marginal | None, asked: int) -> int:
         """D in units, with the question in hand: it counts whatever answers it, once it is answered."""
-        if question is None or self._is_public(question):
+        if question is None or not self._is_new(question) or self._is_public(question):
             return self._direct_cost
         event = self._alone_event(question, self._share(asked))
         return self._joint.cost(self._joint.after(self._direct, event)).units
@@ -184,11 +204,16 @@ class Allowance:
             if self._is_public(marginal):  # it costs nothing directly either, and takes no share of β there
                 continue
             self._count(marginal, self._share(asked))
-            self._left -= self._least
+            self._take_share()
 
     def _share(self, asked: int) -> float:
         """At least the part of β that a question gets which is bought by itself: an even one of what is left."""
-        return rounded(self._left / (self._terms.ahead(asked) + 1))
+        return max(rounded(self._left / (self._terms.ahead(asked) + 1)), LEAST_SHARE)
+
+    def _take_share(self) -> None:
+        """Take from what is left of β what the next new question has taken directly, or less (`Counted late`)."""
+        self._counted += 1
+        self._left *= 1 - LEAST / (self._terms.ahead(self._counted) + 1)
 
     def _price(self, share: float) -> Fraction:
         return self._calibrator.price_of_counts(self._calibrator.single_count, share, 1).amount
@@ -208,3 +233,8 @@ class Allowance:
         """What a question is charged that is bought by itself."""
         purchase = DirectPurchase.of(self._calibrator, self._public, marginal, share)
         return self._calibrator.charged(purchase.event(self._calibrator))
+
+
+def _digest(marginal: Marginal) -> int:
+    """A name of a question in 64 bits, the same in every process; of questions that share one, one is counted."""
+    return int.from_bytes(blake2b(repr(identity(marginal)).encode(), digest_size=8).digest())

@@ -37,6 +37,9 @@ BEFORE = 4.0
 """As if so many single counts had been paid before the first question, for what no class answers: a class that is
 bought early gets no more of β than it needs."""
 
+LEAST_SHARE = 1e-250
+"""A share of β below this buys nothing: the tails of noise are not computed so far out."""
+
 
 def part_of_class(price: float, others: float) -> float:
     """The part of what is left of β for a class, where `others` was paid for what it does not answer."""

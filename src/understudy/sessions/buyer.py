@@ -132,16 +132,17 @@ class Buyer:
         `asked` is the number of the first of them among all questions of the session; `before` is what quantiles
         buy before them.
         """
-        known, step = self.known, self.journal.length
+        known = self.known
+        step = known.step  # of what is known, not of a purchase that is being made and tells nothing yet
         unknown = [m for m in marginals if self.memory.find(m) is None and known.intervals(m) is None]
         if not unknown:
             return QuestionPlan({}, step, before=list(before))
         if len(unknown) == 1 and not before:
-            purchases = self._planned(unknown[0], analyst, asked)
-            return QuestionPlan({identity(unknown[0]): purchases}, step)
+            one = self._planned(unknown[0], analyst, asked)
+            return QuestionPlan({identity(unknown[0]): one.purchases}, one.known.step)
 
         def of_all() -> QuestionPlan:
-            forecast = self._forecast(analyst).after(without_repeats(before))
+            forecast = self._forecast(analyst, known).after(without_repeats(before))
             return forecast.of_all(unknown, asked=asked, step=step)
 
         return replace(self._in_plans(of_all), before=list(before))
@@ -155,31 +156,31 @@ class Buyer:
 
         It may be called again, and changes nothing.
         """
-        return self._in_plans(lambda: find(self._forecast(analyst)))
+        return self._in_plans(lambda: find(self._forecast(analyst, self.known)))
 
-    def _planned(self, marginal: Marginal, analyst: str, asked: int) -> list[Purchase]:
+    def _planned(self, marginal: Marginal, analyst: str, asked: int) -> _PlannedQuestion:
         """What one question buys; whoever was told its price and asks it next does not have it found twice."""
         return self._in_plans(lambda: self._planned_now(marginal, analyst, asked))
 
-    def _planned_now(self, marginal: Marginal, analyst: str, asked: int) -> list[Purchase]:
-        """What one question buys, for whoever holds the lock of plans."""
-        forecast = self._forecast(analyst)
-        plan = self._plan
+    def _planned_now(self, marginal: Marginal, analyst: str, asked: int) -> _PlannedQuestion:
+        """What one question buys, for whoever holds the lock of plans.
+
+        Whoever buys makes known what it tells without that lock: so what is known is read once, before.
+        """
+        known, plan = self.known, self._plan
         if (
             plan is None
             or (plan.marginal is not marginal and plan.marginal != marginal)
             or (plan.analyst, plan.asked, plan.changes) != (analyst, asked, self._changes)
-            or plan.known is not self.known
+            or plan.known is not known
         ):
-            purchases = forecast.of(marginal, asked=asked)
-            plan = self._plan = _PlannedQuestion(
-                marginal, analyst, asked, self.known, self._changes, purchases
-            )
-        return plan.purchases
+            purchases = self._forecast(analyst, known).of(marginal, asked=asked)
+            plan = self._plan = _PlannedQuestion(marginal, analyst, asked, known, self._changes, purchases)
+        return plan
 
-    def _forecast(self, analyst: str) -> Forecast:
+    def _forecast(self, analyst: str, known: Deduction) -> Forecast:
         """What questions buy if this analyst asks them now: what the policy wants and their limits allow."""
-        return Forecast(self.policy, self.funds(analyst), self.known.knowledge)
+        return Forecast(self.policy, self.funds(analyst), known.knowledge)
 
     def _tell_served(self) -> None:
         while self._served:
@@ -231,7 +232,7 @@ class Buyer:
     def _buy(self, marginal: Marginal, asking: Asking, asked: int, plan: QuestionPlan | None) -> Answer:
         """Make the purchases that are planned for a question, until what was released answers it."""
         if plan is None or not self.holds(plan) or plan.of(marginal) is None:
-            purchases = self._planned(marginal, asking.analyst, asked)
+            purchases = self._planned(marginal, asking.analyst, asked).purchases
             plan = QuestionPlan({identity(marginal): purchases}, self.journal.length)
         answer = None
         while answer is None:
@@ -277,7 +278,7 @@ class Buyer:
         self, marginal: Marginal, analyst: str, asked: int, plan: QuestionPlan
     ) -> tuple[Purchase, bool]:
         """The next purchase of a planned question (`Forecast.next`)."""
-        return self._in_plans(lambda: self._forecast(analyst).next(marginal, plan, asked=asked))
+        return self._in_plans(lambda: self._forecast(analyst, self.known).next(marginal, plan, asked=asked))
 
     def open_classes(self, analyst: str) -> None:
         """Buy the classes that the terms order, those that another process bought left out."""

@@ -8,7 +8,7 @@ from math import inf
 from understudy.curator.pricing import SPARE
 from understudy.errors import InsufficientBudgetError
 from understudy.query.marginal import Marginal
-from understudy.sessions.beta_spending import least_share, part_of_left
+from understudy.sessions.beta_spending import LEAST_SHARE, least_share, part_of_left
 from understudy.sessions.calibrator import Calibrator, rounded
 from understudy.sessions.completing import CompletingPurchase
 from understudy.sessions.direct import BOUNDED, DirectPurchase, can_plan_sum
@@ -18,9 +18,6 @@ from understudy.sessions.permission import Permission
 from understudy.sessions.planned_sums import SUM_SHARE
 from understudy.sessions.terms import Terms
 from understudy.sessions.within_error import WithinPurchase
-
-LEAST_SHARE = 1e-250
-"""A share of β below this buys nothing: the tails of noise are not computed so far out."""
 
 OwnCounts = DirectPurchase | LookPurchase | CompletingPurchase
 """A purchase of the counts of one question, and of nothing ahead."""

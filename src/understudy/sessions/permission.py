@@ -9,7 +9,7 @@ from understudy.errors import RefusedError
 from understudy.query.marginal import Marginal
 from understudy.sessions.allowance import Allowance
 from understudy.sessions.beta_account import BetaAccount
-from understudy.sessions.beta_spending import least_share
+from understudy.sessions.beta_spending import LEAST_SHARE, least_share
 from understudy.sessions.calibrator import Calibrator
 from understudy.sessions.looks import FIRST, dearer
 from understudy.sessions.purchase import Purchase
@@ -39,8 +39,9 @@ class Permission:
         their own.
 
         What may follow is reckoned with: falling shares of β for counts, in two looks; or, after a main class,
-        even shares in one look, which are less dear in the end (`are_shares_even`). The allowance does not permit
-        what the ledger has no price for, such as little noise under a `gdp` filter.
+        even shares in one look, which are less dear in the end (`are_shares_even`). Not permitted is what leaves
+        later counts less than `LEAST_SHARE` of β, and what the ledger has no price for, such as little noise under
+        a `gdp` filter.
         """
         left, all_ahead = self.beta.left_after(purchases), (*self.planned, *purchases)
         events = [self.calibrator.charged(purchase.event(self.calibrator)) for purchase in all_ahead]
@@ -58,6 +59,7 @@ class Permission:
                     question=question,
                 )
                 for least in shares
+                if least >= LEAST_SHARE
             )
         except RefusedError:
             return False

@@ -20,7 +20,7 @@ from understudy.query.marginal import Marginal
 from understudy.rational import Number
 from understudy.sessions.allowance import Allowance
 from understudy.sessions.beta_account import CELLS, HISTOGRAMS, TOTAL, BetaAccount
-from understudy.sessions.beta_spending import BEFORE, part_of_class, part_of_left
+from understudy.sessions.beta_spending import BEFORE, LEAST_SHARE, part_of_class, part_of_left
 from understudy.sessions.calibrator import Calibrator, coarse, rounded
 from understudy.sessions.completing import CompletingPurchase
 from understudy.sessions.direct import BOUNDED, DirectPurchase
@@ -426,7 +426,10 @@ class PurchasePolicy:
 
         None where that is not expected, or was tried before, and where the allowance does not permit both.
         """
-        share = rounded(self.beta.left * part_of_left(self.beta.counts_bought, self._terms.ahead(asked) + 1))
+        part = part_of_left(self.beta.counts_bought, self._terms.ahead(asked) + 1)
+        share = rounded(self.beta.left_after([wanted]) * part)  # what is left beside the class
+        if share < LEAST_SHARE:
+            return None
         group = GroupCountPurchase.of(self._calibrator, knowledge, wanted.where, share)
         if group is None or group.box.key in self._groups:
             return None
