@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
+from typing import cast
 
 import numpy as np
 import pytest
@@ -31,9 +32,9 @@ from understudy.releases.adaptive.rule import limits_of, rule_for, told
 from understudy.releases.adaptive.shrink import lessons, shrunk
 from understudy.releases.adaptive.sweep_choice import numbers_swept
 from understudy.releases.agreement import agreeing_rows
-from understudy.releases.evidence import Interval, ProvedIntervals
+from understudy.releases.evidence import Evidence, Interval, ProvedIntervals, possible_ends
 from understudy.releases.residual.tables import ResidualTables
-from understudy.releases.run import MarginalAnswer
+from understudy.releases.run import MarginalAnswer, Run
 from understudy.standin.graphical.model import fit
 from understudy.standin.measurement import Measurement
 
@@ -380,6 +381,44 @@ def test_intervals_meet_and_parts_bound_from_above():
     assert own.basis == "measured"
     np.testing.assert_allclose(own.counts[0], 10.0)
     np.testing.assert_allclose(own.error[0], 2.0)
+
+
+def test_intervals_that_contradict_each_other_tell_all_of_both_and_no_error_of_nothing():
+    """One of the two failed, and everybody can see that: the count is in the other one."""
+    known, plain = ProvedIntervals(), Merging.none(DOMAIN)
+    known.add(Interval.around(plain, ("a",), np.array([10.0, 20.0, 30.0, 5.0]), 2.0, "measured"))
+    known.add(Interval.around(plain, ("a",), np.array([19.0, 20.0, 20.0, 5.0]), 1.0, "measured"))
+    own = known.answer(("a",), np.array([0.0, 20.0, 25.0, 5.0]), None)
+    np.testing.assert_allclose(own.counts, [8, 20, 25, 5])
+    np.testing.assert_allclose(own.error, [12, 1, 7, 1])
+    known.add(Interval.around(plain, ("a", "b"), np.full((4, 3), 40.0), 3.0, "measured"))
+    pair = known.answer(("a", "b"), np.full((4, 3), 40.0), None)  # more than the part allows
+    np.testing.assert_allclose(pair.counts, 40.0)
+    np.testing.assert_allclose(pair.error, 40.0)  # of 0 to 43
+    paid = Interval(("a",), np.full(4, 50.0), np.full(4, 60.0), "bounded")
+    both = known.answer(("a",), np.full(4, 55.0), paid)
+    np.testing.assert_allclose(both.error, 55 - np.array([8, 19, 19, 4]))
+
+
+def test_a_count_that_noise_proves_to_be_impossible_has_an_error_of_more_than_nothing():
+    """-9 ± 2 is no count: 0 is the nearest, and it may be off by as much as the interval's farther end is."""
+    counts = np.array([-9.0, -1.0, 3.0, 19.0])
+    low, high = possible_ends(counts, 2.0, most=12.0)
+    np.testing.assert_allclose(low, [0, 0, 1, 3])
+    np.testing.assert_allclose(high, [11, 1, 5, 12])
+    low, high = possible_ends(counts, np.full(4, 2.0), least=8.0)
+    np.testing.assert_allclose(low, [8, 8, 8, 17])
+    np.testing.assert_allclose(high, [27, 19, 15, 21])
+    around = Interval.around(Merging.none(DOMAIN), ("a",), counts, 2.0, "measured")
+    assert (around.high > around.low).all()
+
+
+def test_the_number_of_rows_has_no_error_of_nothing_where_measurements_contradict_each_other():
+    evidence = Evidence(cast("Run", None))
+    evidence.prove(Merging.none(DOMAIN), (), np.array(100.0), 5.0)
+    evidence.prove(Merging.none(DOMAIN), ("a",), np.array([50.0, 50.0, 50.0, 50.0]), 1.0)
+    evidence.bound_rows()
+    assert (evidence._rows_told, evidence.rows_error) == ((95 + 204) / 2, (204 - 95) / 2)
 
 
 def test_values_of_a_group_lie_between_nothing_and_the_group():

@@ -78,6 +78,7 @@ def test_a_name_under_other_terms_is_refused_and_leaves_no_note(folder, program,
     before = tree(folder)
     _, told = program("--out", "z", *TINY, *terms, "--name", "spring", status=1)
     assert "the name spring belongs to a release with other terms" in told
+    assert "or of another version of the table or of Understudy" in told
     assert "(epsilon 0.1 in 5 requests)" in told
     assert "Choose another --name, or give its terms" in told
     assert "not finished" not in told

@@ -210,3 +210,17 @@ def test_all_triples_of_nltcs(epsilon, most):
     exact = truth.counts(workload)
     tvd = [np.abs(a.counts / outcome.rows - exact[a.clique] / truth.rows).sum() / 2 for a in outcome.answers]
     assert np.mean(tvd) <= most
+
+
+def test_no_count_is_told_without_error_where_noise_carries_its_interval_below_0():
+    """At β = 0.9 such noise is frequent. A bar of 0 around a count that is wrong would look certain."""
+    failed = 0
+    for seed in range(1, 9):
+        run = run_over(
+            Cells(DOMAIN, histogram() // 60), PAIRS, epsilon=0.3, delta=1e-6, neighbours=ADD,
+            beta=Fraction(9, 10), seed=seed,
+        )  # fmt: skip
+        outcome = residual(run)
+        assert all((answer.error > 0).all() for answer in (*outcome.answers, *outcome.also))
+        failed += not covered(run, outcome)
+    assert failed  # else no interval was ever beside the possible counts

@@ -190,6 +190,15 @@ def test_rounded_noise_needs_its_looseness(looseness, holds):
     assert (2 * total[: total.size // 2 - t].sum() <= 1e-5) == holds
 
 
+@pytest.mark.parametrize(("reach", "holds"), [(0.0, False), (1.0, True)])
+def test_rounded_noise_needs_its_reach(reach, holds):
+    """1.96·σ of a normal number of variance 1/10 is .62; rounded, it is 1 or more as soon as it is .5 or more."""
+    one = GaussianLaw(0.1, rounded=True)
+    exact = np.exp(rounded_normal_log_law(Fraction(1, 10), np.arange(-6, 7)))
+    t = int(half_width(np.array(0.1), Fraction(1, 20), reach=reach, lift=0.0, looseness=one.looseness))
+    assert (1 - exact[6 - t : 7 + t].sum() <= 0.05) == holds
+
+
 def test_a_variance_taken_at_half_does_not_hold():
     exact = law(400.0, 300)
     halved = int(half_width(np.array(200.0), Fraction(1, 20), reach=1, lift=1 / 4800))

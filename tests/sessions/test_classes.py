@@ -297,3 +297,14 @@ def test_no_band_is_simulated_where_the_union_bound_is_smaller():
     found = families.band(product, share)
     assert families._sample.times == 0
     assert found <= families.extended_quantile(families._sample(product), share, product.norm(2))
+
+
+def test_what_is_no_class_is_named_as_such_and_buys_nothing():
+    session = session_of(curator(), alpha=0.02, beta=0.05, queries=100)
+    for wrong in ("ranges(age)", None, 2):
+        for ask in (session.price_of_class, session.buy):
+            with pytest.raises(ParameterError, match="made by ranges"):
+                ask(wrong)
+    with pytest.raises(QueryError, match="names no attribute"):
+        session.buy(conjunctions())
+    assert session.buy(ranges("age")).units > 0

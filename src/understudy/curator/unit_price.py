@@ -8,7 +8,7 @@ the answer would have on the worst tables (`answer.unit_error`).
 Promise     What is priced here is within the error with probability 1 - β, whatever the table holds.
 Refused     Where the number of rows behind an average or a rate is not public, no noise keeps an error on every
             table: the group may be empty. Such a question is refused, before anything is charged. A session can
-            learn the size of the group first, and then promises the error (`sessions.unit_error`).
+            learn the size of the group first, and then promises the error (`sessions.closer_answers`).
 """
 
 from __future__ import annotations
@@ -60,6 +60,8 @@ class UnitPricing(GroupPricing):
         that was charged for them is found again. Raises a `RefusedError` where the error cannot be promised
         beforehand, or is smaller than that of the bins, and where no price keeps it.
         """
+        if asked.noise == "bounded":  # said first: no other error would help
+            self.pricing.calibration.check_certain()
         floor, slope = self._off(0.0), self._off(1.0)
         if floor >= float(self.wanted) or slope <= floor or not is_made_of_ratios(self.question):
             raise self._unknown_beforehand(floor)

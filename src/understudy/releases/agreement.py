@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import combinations
+from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,6 +51,9 @@ PARTS, LOOKED = 8, 0.6
 
 MOST_MOVED = 0.6
 """Of the rows that were looked at in a round: where fewer were moved, the next part is twice as large."""
+
+ROUNDS_NEARER = 0.02
+"""Of the distance: where rounds in which all targets had a turn bring less, the next part is twice as large."""
 
 ROUND_WORK = 40_000_000
 """Rows that are looked at in a round, times its targets, at most."""
@@ -87,7 +91,7 @@ def agreeing_rows(
     told = [answer for answer in answers if answer.clique and answer.basis != "certified"]
     if not told or not rows:
         return codes
-    domain, asked, zeros = standin.domain, targets(told), _zeros(standin, told)
+    domain, asked, zeros = standin.domain, targets(told), _zeros(standin)
     long, settled = is_long(domain, asked, rows), False
     raked = raked_rows(domain, codes, raking_order(asked, rng), rng) if long else None
     lines = as_lines(domain, codes if raked is None else raked)
@@ -139,19 +143,25 @@ def meet_in_rounds(
 
     A move costs as much as there are targets, and gains about the root of that, so that many moves for few targets
     bring rows nearer in the same time than few moves for all. To the targets of other rounds they are noise, so
-    that only those are made that gain more than this costs. Once these become few, parts are made twice as large.
-    A part that is all of them is the last.
+    that only those are made that gain more than this costs. Once these become few, or rows come no nearer while
+    all targets have a turn, as where these contradict each other, parts are made twice as large. A part that is
+    all of them is the last.
     """
     large, count = [answer for answer in asked if len(answer.clique) > 1], lines.shape[1]
     work = float(min(ROUNDS_WORK, ROUNDS_WORK_EACH * count))
     parts, taken, waiting = min(PARTS, len(large)), [], []
+    found, before = [], inf  # how far rows were from the part of each round, and those of the time before
     while work > 0:
-        size = len(large) // parts
-        if len(waiting) < size:
+        if len(waiting) < len(large) // parts:
+            if found and np.mean(found) > (1 - ROUNDS_NEARER) * before:
+                parts, found = max(parts // 2, 1), []
+            before, found = float(np.mean(found)) if found else inf, []
             waiting = rng.permutation(len(large)).tolist()
+        size = len(large) // parts
         part, waiting = [large[i] for i in waiting[:size]], waiting[size:]
         agreement = RowAgreement.of(domain, lines, part, zeros, copies=False)
         taken.append(parts)
+        found.append(agreement.distance)
         if parts == 1:
             agreement.settle(rng, work=work, groups=LONG_GROUPS)
             break
@@ -159,7 +169,7 @@ def meet_in_rounds(
         agreement.descend(rng, looks=looks, tried=MOST_WORK, groups=LONG_GROUPS, unseen=parts - 1)
         work -= agreement.work
         if agreement.moved < MOST_MOVED * agreement.looked:
-            parts = max(parts // 2, 1)
+            parts, found, before = max(parts // 2, 1), [], inf
     return taken
 
 
@@ -197,14 +207,14 @@ def _with_sums(pair: NDArray[np.float64], sums: Sequence[NDArray[np.float64] | N
     return pair
 
 
-def _zeros(standin: Projection, answers: Sequence[MarginalAnswer]) -> list[Constraint]:
-    """What no row may be in: what the stand-in was told to leave empty, and cells that are 0 without error."""
+def _zeros(standin: Projection) -> list[Constraint]:
+    """What no row may be in: what the stand-in was told to leave empty, or holds no mass of.
+
+    An answer of 0 that noise proves, however short its interval is, holds with probability 1 - β only, and forbids
+    nothing.
+    """
     model = getattr(standin, "model", standin)
     found: list[Constraint] = list(getattr(model, "constraints", ()))
-    for answer in answers:
-        empty = (answer.counts == 0) & (answer.error == 0)
-        if empty.any() and not empty.all():
-            found.append(Constraint(answer.clique, ~empty))
     if not hasattr(standin, "sample_codes"):  # every cell is held, and those without mass stay empty
         rates = standin.project(standin.domain.names)
         if (rates <= 0).any() and (rates > 0).any():

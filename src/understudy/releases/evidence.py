@@ -41,15 +41,41 @@ class Interval:
 
         A value that is alone in its group has the group's interval; one of several is between 0 and the upper end.
         """
-        low = merging.spread(clique, np.maximum(counts - error, 0.0))
+        low, high = possible_ends(counts, error)
         alone = merging.spread(clique, _alone(merging, clique))
-        return cls(clique, low * alone, merging.spread(clique, counts + error), basis)
+        return cls(clique, merging.spread(clique, low) * alone, merging.spread(clique, high), basis)
 
     def meet(self, other: Interval) -> Interval:
-        """Both hold."""
-        return Interval(
-            self.clique, np.maximum(self.low, other.low), np.minimum(self.high, other.high), self.basis
-        )
+        """Both hold; in cells where they cannot, one of them does (`met_ends`)."""
+        return Interval(self.clique, *met_ends(self.low, self.high, other.low, other.high), self.basis)
+
+
+def possible_ends(
+    counts: Values, error: float | Values, least: float = 0.0, most: float = inf
+) -> tuple[Values, Values]:
+    """The part of counts ± `error` that lies from `least` to `most`, between which all counts are known to be.
+
+    Where no part does, the noise was larger than its error, as anybody can see: told are then the possible counts
+    that are no farther from the nearest possible one than the interval's farther end is, and no bar of 0.
+    """
+    low, high = counts - error, counts + error
+    told = np.maximum(low, least), np.where(high < least, 2 * least - low, high)
+    if isfinite(most):
+        return np.where(low > most, np.maximum(2 * most - high, least), told[0]), np.minimum(told[1], most)
+    return told
+
+
+def met_ends(low: Values, high: Values, other_low: Values, other_high: Values) -> tuple[Values, Values]:
+    """What two intervals have in common, cell by cell; where that is nothing, the least interval that holds both.
+
+    One of them did not hold then, nobody knows which: the count is in the other one.
+    """
+    least, most = np.maximum(low, other_low), np.minimum(high, other_high)
+    apart = most < least
+    return (
+        np.where(apart, np.minimum(low, other_low), least),
+        np.where(apart, np.maximum(high, other_high), most),
+    )
 
 
 MOST_ADDED = 0.01
@@ -95,6 +121,11 @@ class ProvedIntervals:
         if known is None and interval.clique:
             self._holding.setdefault(interval.clique[0], []).append(interval.clique)
 
+    def replace(self, interval: Interval) -> None:
+        """An interval in place of that of its clique, which it was made of."""
+        self._known.pop(interval.clique, None)
+        self.add(interval)
+
     def of(self, clique: Clique) -> Interval | None:
         """What measuring the clique itself proved of it."""
         return self._known.get(clique)
@@ -123,6 +154,7 @@ class ProvedIntervals:
     ) -> MarginalAnswer:
         """The counts, moved into every interval about the clique; their errors reach to the farther end.
 
+        Where intervals contradict each other, the count is moved into the least one that holds them (`met_ends`).
         A cell is never more than the cells of smaller marginals that hold it. A count is moved on towards the
         middle of its interval until its error is at most `widest`, where the interval is short enough for that;
         `shorten` says which counts are.
@@ -132,12 +164,11 @@ class ProvedIntervals:
         high = np.full(counts.shape, np.inf) if own is None else own.high
         basis = "bounded" if own is None else own.basis
         if bound is not None:
-            low, high = np.maximum(low, bound.low), np.minimum(high, bound.high)
+            low, high = met_ends(low, high, bound.low, bound.high)
         for part in self.inside(clique):
             if part.clique != clique:
                 kept = [n if a in part.clique else 1 for a, n in zip(clique, counts.shape, strict=True)]
-                high = np.minimum(high, part.high.reshape(kept))
-        high = np.maximum(high, low)
+                low, high = met_ends(low, high, np.zeros(counts.shape), part.high.reshape(kept))
         value = np.clip(counts, low, high)
         if isfinite(widest):
             value = shorten(value, low, high, widest)
@@ -223,12 +254,14 @@ class Evidence:
 
     def bound_rows(self) -> None:
         """The number of rows, where it is private: the cells of every measured marginal add up to it."""
-        found = [interval for clique in self.intervals.cliques if (interval := self.intervals.of(clique))]
-        known = self.intervals.of(())
-        low = max([0.0 if known is None else float(known.low), *(float(one.low.sum()) for one in found)])
-        high = min([inf if known is None else float(known.high), *(float(one.high.sum()) for one in found)])
-        high = max(high, low)
-        self.intervals.add(Interval((), np.array(low), np.array(high), "measured"))
+        told = self.intervals.of(()) or Interval((), np.array(0.0), np.array(inf), "measured")
+        for clique in self.intervals.cliques:
+            if one := self.intervals.of(clique):
+                told = told.meet(
+                    Interval((), np.asarray(one.low.sum()), np.asarray(one.high.sum()), "measured")
+                )
+        self.intervals.replace(told)
+        low, high = float(told.low), float(told.high)
         self._rows_told, self.rows_error = (low + high) / 2, (high - low) / 2
 
     def average(self, new: Measurement) -> None:

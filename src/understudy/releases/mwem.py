@@ -327,7 +327,7 @@ class _Mwem:
 
     def _measured(self, proved: Interval, table: Values) -> MarginalAnswer:
         """Model and measurement combined, moved into the proved interval; the error reaches to its farther end."""
-        low, high = proved.low, np.maximum(proved.high, proved.low)
+        low, high = proved.low, proved.high
         value = np.clip(self._limited(proved.clique, table), low, high)
         return MarginalAnswer(proved.clique, value, np.maximum(high - value, value - low), "measured")
 

@@ -43,8 +43,8 @@ class Purchases:
             return f"the name {self.name} belongs to another analyst's release. Choose another `name`"
         steps = "one request" if len(self.requests) == 1 else f"{len(self.requests):,} requests"
         return (
-            f"the name {self.name} belongs to a release with other terms, or of another version of the table "
-            f"({self.price} in {steps}). Choose another `name`, or give its terms"
+            f"the name {self.name} belongs to a release with other terms, or of another version of the table or "
+            f"of Understudy ({self.price} in {steps}). Choose another `name`, or give its terms"
         )
 
 

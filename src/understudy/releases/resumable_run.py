@@ -1,9 +1,12 @@
 """A run that goes on under its name: what it bought before is paid, and only the rest is asked of the ledger.
 
-A run that was finished has no rest, whatever it left of its price and whoever spent that since: all of its steps
-come back from the ledger. Whether it was finished is not known beforehand, since a method decides the next step by
-the answers to those before. So a run whose rest cannot be paid goes through the steps that it bought, and is
-refused at the first one that it did not buy, with nothing spent.
+A run that was finished has no rest, whatever it left of its price and whoever spent that since: where its terms,
+its table and its method's steps are as they were, all of its steps come back from the ledger. Whether it was
+finished is not known beforehand, since a method decides the next step by the answers to those before. So a run
+whose rest cannot be paid goes through the steps that it bought, and is refused at the first one that it did not
+buy, with nothing spent. A version of Understudy whose method begins with another step, or asks for a step that
+was bought with other noise, meets a `RequestConflictError`: the ledger holds one answer for each request, and
+sells no other.
 """
 
 from __future__ import annotations

@@ -42,6 +42,10 @@ COUNTING, COMPARING, TRYING = 0.8, 1.4, 13.0
 """Nanoseconds that a row takes for each target that it is counted in, or compared with; and, where it is tried to
 move it, those for each target that holds the attribute, beside one for each value."""
 
+LOOKING = 8.0
+"""Nanoseconds that a look at a row takes for each attribute, and once more where it is tried to move it, however
+few targets there are: rows are sorted by what is in the way, and gathered by the attribute that is tried."""
+
 BLOCK = 512
 """Rows that are compared with all targets at once, at least. Long tables have longer blocks."""
 
@@ -68,6 +72,10 @@ of them at least."""
 
 FEW_OF_TRIED = 0.01
 """Of the rows that were tried: where fewer are moved, rows have settled."""
+
+LEAST_NEARER = 0.02
+"""Of the distance that moves would take away if each mended a row of every target that holds its attribute: where
+a pass through the rows brings less, targets contradict each other, and rows that meet one leave another."""
 
 ONE_WAY_WEIGHT = 0.02
 """Of a 1-way marginal's losses, for each larger marginal that holds its attribute."""
@@ -191,15 +199,21 @@ class RowAgreement:
 
         The nearer rows are, the fewer of them can gain by a move, and finding those that are in the way takes
         less work than trying all. So a smaller and smaller part of them is tried, those most in the way: `part` at
-        first, and `tried` rows before the part is told anew. Rows must stand in random order.
+        first, and `tried` rows before the part is told anew. Rows must stand in random order. Rows have settled
+        when few of those that are tried move, or when the moves of a pass bring them no nearer (`LEAST_NEARER`).
         """
         count, end = self.rows.shape[1], self.work + work
         start, settled = int(rng.integers(count)), False
+        distance, looked, moved = self.distance, self.looked, self.moved
         while self.work < end and not settled:
             looks = min(count, int(tried / part) + 1)
             moves = self._look(start, looks, part, groups)
             start, settled = (start + looks) % count, moves < FEW_OF_TRIED * part * looks
             part = min(part, max(WORTH_TRYING * moves / looks, LEAST_PART))
+            if self.looked - looked >= count:
+                now, mended = self.distance, (self.moved - moved) / count * self._holding / self.weights.size
+                settled = settled or distance - now < LEAST_NEARER * mended
+                distance, looked, moved = now, self.looked, self.moved
 
     def _look(self, start: int, looks: int, part: float, groups: int, unseen: int = 0) -> int:
         """Look at so many rows from `start` on, and try this part of them; how many were moved."""
@@ -270,7 +284,8 @@ def look_work(domain: Domain, asked: int, holding: float, part: float = 1.0) -> 
 
     It is compared with `asked` targets, of which `holding` hold an attribute.
     """
-    return COMPARING * asked + part * holding * (float(np.mean(domain.shape())) + TRYING)
+    each = (1 + part) * LOOKING * len(domain)
+    return each + COMPARING * asked + part * holding * (float(np.mean(domain.shape())) + TRYING)
 
 
 def _weight(members: Sequence[int], holding: NDArray[np.int64]) -> float:

@@ -113,7 +113,10 @@ class Calibrator:
 
 
 def rounded(share: float) -> float:
-    """A share of β rounded down to three digits, so that equal questions find equal prices in the cache."""
+    """A share of β rounded to three digits, so that equal questions find equal prices in the cache.
+
+    It can be half a percent larger; what is taken of β is what this returns, so that all of them add up to β.
+    """
     return float(f"{nextafter(share, 0.0) * 0.9995:.3g}")
 
 

@@ -26,7 +26,9 @@ from understudy.sessions.terms import Announced, Conjunctions
 def check_class(calibrator: Calibrator, named: Announced) -> None:
     """Raise a `QueryError` where a class is too large to be bought at once, or is none of this table's."""
     if isinstance(named, Conjunctions):
-        reason = None if is_feasible(calibrator, _clique(calibrator, named)) else "it is too large"
+        clique = _clique(calibrator, named)
+        reason = None if clique and is_feasible(calibrator, clique) else "it is too large"
+        reason = reason if clique else "it names no attribute"
         words = f"the class {named}"
     else:
         reason, words = why_not(calibrator, named.order), f"marginals of {named.order} attributes"

@@ -66,7 +66,7 @@ from understudy.sessions.part_answers import PartAnswers
 from understudy.sessions.population import Population
 from understudy.sessions.quantile_buyer import QuantileBuyer, Running
 from understudy.sessions.question_plan import QuestionPlan
-from understudy.sessions.terms import Announced, Terms, class_text
+from understudy.sessions.terms import Announced, Terms, checked_class, class_text
 
 
 class Session:
@@ -204,6 +204,8 @@ class Session:
         statements that tell some, else in the unit of the released numbers (`answer.unit_error`): of the column
         for sums and averages, a part of 1 for shares and rates. It is free where what is known is narrow enough,
         else bought with the noise that the error needs (`closer_answers`). Such an answer is never uncertified.
+        Where that depends on how many rows there are, they are counted first, at the session's own width: the rest
+        can then turn out to be more than the budget has, and is refused; what was counted stays known.
 
         `analyst` is whose share of the budget pays for what the question buys: the session's own `analyst` where
         none is named. What anybody bought answers everybody, for nothing.
@@ -409,7 +411,7 @@ class Session:
 
         Reads no data and spends nothing. Raises as `buy` does, but for what cannot be paid.
         """
-        return self._buyer.funds(self._payer(analyst)).quote(self._buyer.planned_order(named))
+        return self._buyer.funds(self._payer(analyst)).quote(self._buyer.planned_order(checked_class(named)))
 
     def buy(self, named: Announced, *, analyst: str | None = None) -> Cost:
         """Buy a class of questions at once: `ranges`, `conjunctions`, `pool` or `marginals`.
@@ -418,12 +420,12 @@ class Session:
         (`price_of_class`) is added to the most that the session costs beside direct answers. `analyst` pays.
 
         Returns what was charged. Raises a `QueryError` where the class is too large, an `InsufficientBudgetError`,
-        with nothing bought, where it cannot be paid, and a `ParameterError` in a direct session, which buys no
-        classes, or where the session belongs to another analyst.
+        with nothing bought, where it cannot be paid, and a `ParameterError` for what is no class, in a direct
+        session, which buys none, or where the session belongs to another analyst.
         """
         if self.terms.is_direct:
             raise ParameterError("a direct session buys no classes; open one without a mechanism")
-        asking = Asking(self._payer(analyst), self._buyer.nothing, f"buy {class_text(named)}")
+        asking = Asking(self._payer(analyst), self._buyer.nothing, f"buy {class_text(checked_class(named))}")
         self._buyer.order(named, asking)
         return asking.charged
 

@@ -114,8 +114,7 @@ class Terms:
         if isinstance(queries, bool) or not isinstance(queries, int) or not 1 <= queries <= MAX_QUERIES:
             raise ParameterError(f"a session has 1 to {MAX_QUERIES:,} questions, not {queries}")
         for announced in (*classes, *expected):
-            if not isinstance(announced, Conjunctions | AllMarginals):
-                raise ParameterError("classes are made by ranges, conjunctions, pool and marginals")
+            checked_class(announced)
         width = positive(alpha, "alpha", at_most=1)
         return cls(width, probability(beta), queries, tuple(classes), mechanism, noise, tuple(expected))
 
@@ -194,6 +193,15 @@ def described(text: str, analyst: str) -> str | None:
     direct += f", noise {match['noise']}" if match["noise"] else ""
     whose = f"analyst {analyst!r}" if analyst else "no analyst"
     return f"alpha {alpha:g}, beta {beta:g}, queries {match['queries']}{classes}{direct}, {whose}"
+
+
+def checked_class(named: object) -> Announced:
+    """The class of questions itself; raises a `ParameterError` for anything else."""
+    if not isinstance(named, Conjunctions | AllMarginals):
+        raise ParameterError(
+            "classes are made by ranges, conjunctions, pool and marginals", remedy='write `us.ranges("age")`'
+        )
+    return named
 
 
 def read_class(text: str) -> Announced:

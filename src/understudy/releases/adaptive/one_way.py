@@ -14,7 +14,7 @@ from understudy.query.merging import Merging
 from understudy.releases.adaptive.beta import cells_to_cover
 from understudy.releases.adaptive.guard import Sweep
 from understudy.releases.adaptive.sequential import NoisyTable, SequentialCells
-from understudy.releases.evidence import Interval
+from understudy.releases.evidence import Interval, possible_ends
 from understudy.releases.residual.half_width import GaussianLaw
 
 Values = NDArray[np.float64]
@@ -98,8 +98,8 @@ class OneWayBars:
             alone = self.merging.spread((name,), (widths == 1).astype(np.float64)) > 0
             for told, level in zip(cells.told, cells.levels, strict=False):
                 known = alone if level > 1 else np.ones(alone.shape, bool)
-                low = np.where(known, np.maximum(told.counts - told.error, 0.0), 0.0)
-                yield Interval((name,), low, np.where(known, told.counts + told.error, np.inf), "measured")
+                low, high = possible_ends(told.counts, told.error)
+                yield Interval((name,), np.where(known, low, 0.0), np.where(known, high, np.inf), "measured")
 
     @property
     def reached(self) -> Sequence[int]:

@@ -26,7 +26,7 @@ from understudy.privacy.relation import Relation
 from understudy.query.projection import Projection
 from understudy.query.workload import Workload
 from understudy.rational import Number, exact
-from understudy.releases.evidence import towards_the_middle
+from understudy.releases.evidence import possible_ends, towards_the_middle
 from understudy.releases.range_sums import RangeSums
 from understudy.releases.residual.small_bars import with_small_bars
 from understudy.releases.residual.tables import ResidualTables
@@ -212,8 +212,8 @@ class _ResidualAnswers:
             return self.tables.rows, 0.0
         declared = self.run.curator.declaration
         noisy, error = float(self.tables.table(())), float(self.tables.error((), self.share))
-        low = max(noisy - error, declared.rows_at_least or 0, 0)
-        high = max(min(noisy + error, declared.rows_at_most or inf), low)
+        least, most = float(declared.rows_at_least or 0), float(declared.rows_at_most or inf)
+        low, high = map(float, possible_ends(np.array(noisy), error, least, most))
         rows = min(max(noisy, low), high)
         return rows, max(rows - low, high - rows)
 
@@ -221,8 +221,7 @@ class _ResidualAnswers:
         """The stand-in's counts, moved near the noisy ones and into the proved interval."""
         noisy, error = self.tables.table(clique), self.tables.error(clique, self.share)
         most = self.run.curator.rows_at_most
-        low = np.maximum(noisy - error, 0.0)
-        high = np.maximum(np.minimum(noisy + error, inf if most is None else most), low)
+        low, high = possible_ends(noisy, error, most=inf if most is None else float(most))
         value = np.clip(near(noisy, guess, self.tables.variance(clique)), low, high)
         if clique in self._direct:
             value = towards_the_middle(value, low, high, self._direct[clique])
