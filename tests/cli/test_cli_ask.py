@@ -168,6 +168,12 @@ def test_an_order_is_the_only_thing_that_a_command_buys(beside, remedy, extra, r
     assert not (folder / "understudy.ledger").exists()
 
 
+def test_prices_of_several_questions_in_a_session_are_told_to_be_of_the_next_one(run):
+    asked = ("ask", "--session", "a", "--alpha", "0.1", "--dry-run", "count age < 18")
+    assert "asked next" not in run(*asked)
+    assert "after the others it can cost more" in run(*asked, "count sex = F")
+
+
 def test_a_command_without_a_question_is_refused(run, folder):
     for given in (
         (),

@@ -349,6 +349,8 @@ def _show_session_prices(
         return
     for question, cost, (off, unit) in zip(questions, costs, told, strict=True):
         say(f"{question}\n{error_line(off, unit)}, for at most {price_told(cost, budget)}")
+    if len(questions) > 1:
+        say("Each price is that of a question which is asked next: after the others it can cost more.")
 
 
 def _ask_in_session(
