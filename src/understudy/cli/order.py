@@ -24,12 +24,12 @@ def check_order(buy: list[str], questions: list[str], *, given: dict[str, bool])
     """
     if len(buy) > 1:
         raise ParameterError(
-            "--buy orders one class in a command, since the price of the next one is known when it was bought: "
-            "give one command for each class"
+            "--buy orders one class in a command, since the price of the next is known only once this one is "
+            "bought: give one command for each class"
         )
     if questions:
         raise ParameterError(
-            "--buy orders a class in a command without questions, since their price is known when the class was "
+            "--buy orders a class in a command without questions, since their price is known only once it is "
             "bought: give the command without the questions, then ask them in the same session"
         )
     if any(given.values()):
