@@ -84,7 +84,7 @@ def test_help_has_whole_words_groups_and_examples(path, columns, tmp_path):
     assert "\x1b" not in told
     text, _, examples = told.partition("\nExamples:\n")
     assert max(map(len, text.splitlines())) <= columns
-    assert "..." not in text.replace("[ARGS]...", "").replace("QUESTIONS...", "")
+    assert "..." not in text.replace("[ARGS]...", "").replace("[QUESTIONS]...", "")
     wide = shown(*path.split(), "--help", cwd=tmp_path, columns=100).partition("\nExamples:\n")[0]
     assert text.split() == wide.split()
     assert [line.strip() for line in examples.splitlines()] == list(EXAMPLES[path])

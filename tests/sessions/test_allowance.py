@@ -22,10 +22,12 @@ from understudy.query.marginal import Marginal
 from understudy.query.workload import marginals
 from understudy.sessions import allowance
 from understudy.sessions.answer_memory import identity
+from understudy.sessions.asking import Asking
 from understudy.sessions.beta_spending import LEAST_SHARE
 from understudy.sessions.calibrator import rounded
 from understudy.sessions.looks import FirstLook, LookPurchase
 from understudy.sessions.opening import session as session_of
+from understudy.sessions.product_class import ProductPurchase
 from understudy.sessions.quantile_buyer import QuantileBuyer
 from understudy.sessions.terms import conjunctions, ranges
 
@@ -242,6 +244,35 @@ def test_an_order_is_recorded_as_one_and_another_process_knows_it():
         True,
         True,
     ]
+
+
+@pytest.mark.parametrize("budget", [GAUSSIAN, LAPLACE])
+def test_a_class_whose_questions_all_follow_from_another_is_not_sold(budget):
+    session = session_of(curator(**budget), alpha=0.05, queries=1000)
+    assert session.buy(conjunctions("age", "sex")).units > 0
+    for part in (ranges("age"), conjunctions("sex"), conjunctions("sex", "age")):
+        assert session.price_of_class(part).units == session.buy(part).units == 0
+    assert session.purchases == 1
+    for question in (
+        "count age >= 2 and age < 5",
+        "count sex = F",
+        "count age < 4 and sex = M",
+        "count by age",
+    ):
+        assert session.price(question).units == 0
+    assert session.price_of_class(conjunctions("age", "town")).units > 0  # of which some follow
+
+
+def test_a_class_of_fewer_sets_on_the_same_attributes_does_not_stand_for_an_order():
+    session = session_of(curator(**GAUSSIAN), alpha=0.05, queries=1000)
+    calibrator, asking = session._buyer.calibrator, Asking("", session._buyer.nothing)
+    everyone = LinearQuery.conjunction(DOMAIN, {})
+    narrow = ProductPurchase.of(calibrator, ("age", "town"), everyone, 0.001, ("ranges", "cells"))
+    with session._buyer.lock:
+        session._buyer.make(narrow, asking)
+    assert session.price("count town in (a, b)").units > 0
+    assert session.buy(conjunctions("age", "town")).units > 0
+    assert session.price("count town in (a, b)").units == 0
 
 
 def test_what_cannot_be_ordered_costs_nothing():

@@ -295,3 +295,22 @@ def test_competitive_ratio_with_errors_of_their_own() -> None:
             one.ask(question, error=error)
             assert spent(one) - before <= price.units
         assert spent(session) <= 1.5 * spent(direct) + 3 * unit
+
+
+def test_a_repeated_request_with_an_error_pays_once_and_is_told_from_all_that_is_known_then() -> None:
+    """What `ask` says of requests: own counts stay the same, and an answer with an error may come back closer."""
+    session = opened()
+    question, own = "SELECT avg(age) FROM t WHERE sex = 'F'", "count sex = F and place = b"
+    first, counted = session.ask(question, error=4, request="x"), session.ask(own, request="own")
+    session.ask(question, error=1, request="y")
+    session.ask(own, error=40, request="z")
+    before = spent(session)
+    again, recounted = session.ask(question, error=4, request="x"), session.ask(own, request="own")
+    assert spent(session) == before
+    assert again.cost == first.cost
+    assert again.cost.units > 0
+    [(_, low, high)], [(value, closer_low, closer_high)] = numbers(first), numbers(again)
+    assert low <= closer_low <= value <= closer_high <= high
+    assert closer_high - closer_low <= 2.0 + 1e-6 < high - low
+    assert numbers(recounted) == numbers(counted)
+    assert recounted.cost == counted.cost

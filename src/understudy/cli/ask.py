@@ -29,18 +29,18 @@ if TYPE_CHECKING:
     from understudy.privacy.noise_name import Noise
     from understudy.project import Project
     from understudy.sessions.session import Session
-    from understudy.sessions.terms import Announced
 
 
 def ask(
     questions: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(
             help="Such as: count age<30 and sex=F by district; rate smoker=true within district; "
             "or: SELECT avg(age) FROM town",
+            metavar="QUESTIONS",
             autocompletion=complete_question,
         ),
-    ],
+    ] = None,
     project: ProjectFile = Path("understudy.yml"),
     epsilon: Annotated[
         float | None,
@@ -97,7 +97,7 @@ def ask(
     buy: Annotated[
         list[str] | None,
         typer.Option(
-            help="Order a class of questions for the session, which is bought before any question: ranges(age), "
+            help="Order a class of questions for the session, in a command without questions: ranges(age), "
             "conjunctions(sex, district) or marginals(2)."
         ),
     ] = None,
@@ -131,6 +131,11 @@ def ask(
     from understudy.errors import ParameterError
     from understudy.privacy.noise_name import check_noise_name
 
+    questions = questions or []
+    if not questions and not buy:
+        raise typer.BadParameter(
+            "name a question, such as 'count by sex', or a class with --session and --buy"
+        )
     if release:
         from understudy.cli.ask_release import ask_release, check_free_of_terms
 
@@ -176,6 +181,10 @@ def ask(
         raise ParameterError("--alpha, --queries and --buy belong to a session: add --session NAME")
     if session == "":
         raise ParameterError("a session's name must not be empty: write --session NAME")
+    if buy:
+        from understudy.cli.order import check_order
+
+        check_order(buy, questions, given={"--error": error is not None, "--out": out is not None})
     opened = open_project(project)
     if out is not None:
         _check_out(out, opened, project, questions, overwrite=overwrite)
@@ -185,17 +194,21 @@ def ask(
         from understudy.cli.session import open_named
         from understudy.sessions.terms import read_class
 
-        orders = [read_class(text) for text in buy or ()]
+        order = read_class(buy[0]) if buy else None
         terms = {"alpha": alpha, "beta": beta, "queries": queries, "analyst": analyst}
         entered = open_named(opened, session, **terms, price=price, request=request, max_cells=most)
         tell_unread(opened, project, quiet=as_json)
+        if order is not None:
+            from understudy.cli.order import order_class
+
+            order_class(entered, order, dry_run=dry_run, yes=yes, as_json=as_json)
+            return
         if dry_run:
-            _show_session_prices(entered, questions, orders, error, as_json=as_json)
+            _show_session_prices(entered, questions, error, as_json=as_json)
             return
         _ask_in_session(
             entered,
             questions,
-            orders,
             error,
             yes=yes,
             everything=everything,
@@ -313,12 +326,9 @@ def _tell_left(
 
 
 def _show_session_prices(
-    entered: Session, questions: list[str], orders: list[Announced], error: float | None, *, as_json: bool
+    entered: Session, questions: list[str], error: float | None, *, as_json: bool
 ) -> None:
-    from understudy.sessions.terms import class_text
-
     costs, budget = entered.dry_run(questions, error=error), entered.curator.ledger.budget
-    ordered = {class_text(named): entered.price_of_class(named) for named in orders}
     told = [
         (entered.error(question), "people") if error is None else (error, entered.unit(question))
         for question in questions
@@ -326,10 +336,6 @@ def _show_session_prices(
     if as_json:
         emit(
             [
-                {"buy": text, "cost": {c.currency: c.amount}, "share": budget.share(c)}
-                for text, c in ordered.items()
-            ]
-            + [
                 {
                     "question": q,
                     "cost": {c.currency: c.amount},
@@ -341,8 +347,6 @@ def _show_session_prices(
             ]
         )
         return
-    for text, cost in ordered.items():
-        say(f"buy {text}\n  every question of the class, for at most {price_told(cost, budget)}")
     for question, cost, (off, unit) in zip(questions, costs, told, strict=True):
         say(f"{question}\n{error_line(off, unit)}, for at most {price_told(cost, budget)}")
 
@@ -350,7 +354,6 @@ def _show_session_prices(
 def _ask_in_session(
     entered: Session,
     questions: list[str],
-    orders: list[Announced],
     error: float | None,
     *,
     yes: bool,
@@ -361,27 +364,16 @@ def _ask_in_session(
 ) -> None:
     from understudy.cli.session import remarks, without_infinity
     from understudy.cli.show_answers import show
-    from understudy.sessions.terms import class_text
 
     ledger, budget = entered.curator.ledger, entered.curator.ledger.budget
     asked = sum(
         cost.units for cost in entered.dry_run(questions, error=error)
     )  # finds every mistake before the first
-    asked += sum(entered.price_of_class(named).units for named in orders)
     confirm(type(budget.cap)(asked), ledger, yes=yes, quiet=as_json)
     given = []
     if_interrupted(
         f"what the session {entered.name!r} bought stays in the ledger: ask again in it, and pay nothing twice"
     )
-    bought = []
-    for named in orders:
-        with busy(f"Buying: {class_text(named)}", quiet=as_json):
-            cost = entered.buy(named)
-        bought.append(
-            {"buy": class_text(named), "cost": {cost.currency: cost.amount}, "share": budget.share(cost)}
-        )
-        if not as_json:
-            say(f"bought {class_text(named)}, for {price_told(cost, budget)}")
     for question in questions:
         with busy(f"Looking: {question}", quiet=as_json):
             answer = entered.ask(question, error=error)
@@ -397,7 +389,7 @@ def _ask_in_session(
     left = entered.remaining
     if as_json:
         told = {**left_as_plain(left, budget), "contradicted": entered.contradicted}
-        emit({**({"bought": bought} if bought else {}), "answers": without_infinity(given), **told})
+        emit({"answers": without_infinity(given), **told})
         return
     say(left_told(left, budget))
 

@@ -107,6 +107,10 @@ class CellFamily:
         one_run = int(np.abs(np.diff(np.r_[0, cells.astype(np.int8), 0])).sum()) == 2
         return one_run and bool(self.kind == "ranges" or cells[0 if self.kind == "prefixes" else -1])
 
+    def holds_kind(self, kind: Kind) -> bool:
+        """Whether every set of cells of this kind is a member."""
+        return kind == self.kind or self.kind == "subsets" or (self.kind == "ranges" and kind != "subsets")
+
     @property
     def holds_all(self) -> bool:
         """Whether the set of all cells is a member."""

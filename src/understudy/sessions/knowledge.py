@@ -182,9 +182,11 @@ class Knowledge:
         if len(held) > MOST_CLASSES:
             del held[next(iter(held))]
 
-    def holds_class(self, by: Clique, place: Place) -> bool:
-        """Whether a class on `by` was bought, of the rows in the box with this key."""
-        return place in self._grids.get(by, {})
+    def classes_on(self, by: Clique, place: Place) -> Iterator[ReleasedClass]:
+        """The classes on the attributes `by`, or on these and others, of the rows in the box with this key."""
+        for names, held in self._grids.items():
+            if set(by) <= set(names) and place in held:
+                yield held[place]
 
     def classes(self) -> Iterator[tuple[Box, ReleasedClass]]:
         """The classes that are held, each with the rows that it is of."""

@@ -19,7 +19,7 @@ from understudy.sessions.families import CellFamily
 from understudy.sessions.knowledge import Knowledge, boxes_of
 from understudy.sessions.marginals_class import why_not
 from understudy.sessions.marginals_rental import cell_of
-from understudy.sessions.product_class import ProductPurchase, is_feasible, usual_kinds
+from understudy.sessions.product_class import ProductPurchase, ReleasedProduct, is_feasible, usual_kinds
 from understudy.sessions.terms import Announced, Conjunctions
 
 
@@ -43,10 +43,13 @@ def product_class(
 ) -> ProductPurchase | None:
     """The class of all conjunctions on some attributes, of all rows; None where it is known already.
 
-    Raises a `QueryError` where it is too large, or no price keeps its promise.
+    It is known where a class was bought, on these attributes or on more, of which every such conjunction is a
+    member: each of them is then within the session's width (`ProductPurchase`), and costs nothing. Raises a
+    `QueryError` where it is too large, or no price keeps its promise.
     """
     by, everyone = _clique(calibrator, named), Box(calibrator.curator.domain, {})
-    if knowledge.holds_class(by, everyone.key):
+    bought, kinds = knowledge.classes_on(by, everyone.key), usual_kinds(calibrator, by)
+    if any(isinstance(each, ReleasedProduct) and each.holds(by, kinds) for each in bought):
         return None
     check_class(calibrator, named)
     purchase = ProductPurchase.of(calibrator, by, everyone.query, share)

@@ -64,6 +64,14 @@ class ReleasedProduct:
                 return None
         return sides
 
+    def holds(self, by: Clique, kinds: tuple[Kind, ...]) -> bool:
+        """Whether every product of members of families of these kinds, on the attributes `by`, is a member."""
+        wanted = dict(zip(by, kinds, strict=True))
+        return wanted.keys() <= set(self.by) and all(
+            family.holds_kind(wanted[name]) if name in wanted else family.holds_all
+            for name, family in zip(self.by, self.product.families, strict=True)
+        )
+
     def interval(self, box: Box) -> Interval | None:
         """The interval of a box's count, in people; None where the box is no member."""
         sides = self._inside(box)

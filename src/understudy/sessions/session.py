@@ -212,11 +212,13 @@ class Session:
 
         `request` is the caller's name for the question, kept with what it buys. Asked again under the same
         request, also by another process after a crash, the question buys only what is still missing, and the
-        answer's `cost` is what was charged under the request in all. Its value is the same as long as the session
-        remembers the answer, which is for ever where the question's own counts were bought; an answer that was
-        deduced, from a class or from earlier answers, is deduced again after a restart, from no less than before,
-        and is then within its error again, not the same number. Whoever promises the same bytes to a repeated
-        request keeps the answer. A request under which nothing was bought is not written down.
+        answer's `cost` is what was charged under the request in all. Its value is the same for ever where all that
+        it is made of are the question's own counts, bought without an `error`. Else it may be another number,
+        which is within its error again, and that error may be smaller: an answer with an `error` and a quantile
+        are told from what is known now, which is more once others have asked; and what was deduced, from a class
+        or from earlier answers, is deduced again once the session has forgotten it, after a restart for instance,
+        from no less than before. What was bought under the request stays the same. Whoever promises the same
+        bytes to a repeated request keeps the answer. A request under which nothing was bought is not written down.
 
         Raises a `QueryError` where the question is not understood, a `RequestConflictError` where something was
         bought under the request for another question or analyst, a `ParameterError` where the session belongs to
@@ -401,7 +403,11 @@ class Session:
         return self._buyer.funds(payer).quote(plan.purchases)
 
     def price_of_class(self, named: Announced, analyst: str | None = None) -> Cost:
-        """The most that `buy` charges for a class of questions now; nothing where it was bought before.
+        """The most that `buy` charges for a class of questions now; nothing where it was bought before, or where
+        all of its questions follow from a class on more attributes.
+
+        It is the price of the next purchase. A class takes a part of what is left of β, so that another one, or a
+        question, can cost more after it than its price was before.
 
         Reads no data and spends nothing. Raises as `buy` does, but for what cannot be paid.
         """
