@@ -74,7 +74,7 @@ def area(trained: Codes, test: Codes, target: str) -> float:
 def released(sheet: Sheet, target: str, epsilon: float, weight: int, seed: int) -> Codes:
     """Rows of an adaptive release in which marginals with the target weigh so much more."""
     workload = weighted_for(sheet.workload, target, weight) if weight > 1 else sheet.workload
-    run = open_run(replace(sheet, workload=workload), epsilon, seed)
+    run = open_run(replace(sheet, workload=workload), epsilon, seed, "gdp")
     outcome = adaptive(run)
     every = (*outcome.answers, *outcome.also)
     return agreeing_rows(outcome.standin, every, round(outcome.rows), np.random.default_rng(seed))
