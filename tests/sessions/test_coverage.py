@@ -40,7 +40,7 @@ from understudy.privacy.relation import Neighbours
 from understudy.query.marginal import Marginal
 from understudy.query.workload import marginals
 from understudy.sessions import planned_sums, product_class
-from understudy.sessions.calibrator import Calibrator
+from understudy.sessions.calibrator import Calibrator, coarse
 from understudy.sessions.direct import DirectPurchase
 from understudy.sessions.looks import LookPurchase
 from understudy.sessions.opening import session as session_of
@@ -350,6 +350,7 @@ def _a_share_for_each_question(patch):
     """β for every question, instead of for all."""
     priced = DirectPurchase.of
     patch.setattr("understudy.sessions.own_counts.LEAST_SHARE", -1.0)  # its β is soon used up
+    patch.setattr("understudy.sessions.ski_rental.coarse", lambda share: coarse(max(share, 1e-300)))
     patch.setattr(
         DirectPurchase,
         "of",
@@ -387,7 +388,7 @@ def _narrower_answers(patch):
     patch.setattr(
         Calibrator,
         "price_of_counts",
-        lambda calibrator, *args: priced(replace(calibrator, width=int(calibrator.width / 0.85)), *args),
+        lambda calibrator, *args: priced(replace(calibrator, width=int(calibrator.width / 0.8)), *args),
     )
 
 
