@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from bench.curating import CellTruth
 from bench.interaction import QUESTIONS, opened, questioned, units
-from bench.prefixes import WORKLOADS
+from bench.prefixes import WORKLOADS, parser_of
 from bench.tables import NotAtHand
 from bench.verdict import Verdict, at_most, ended, not_run, shown, verdict
 from understudy.sessions.completing import CompletingPurchase
@@ -69,14 +69,7 @@ def line(name: str, truth: CellTruth, seed: int, asked: argparse.Namespace) -> V
 
 
 def main(arguments: Sequence[str] = ()) -> list[Verdict]:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--workloads", nargs="+", default=list(WORKLOADS), choices=list(WORKLOADS))
-    parser.add_argument("--alpha", type=float, default=0.02)
-    parser.add_argument("--most", type=int, default=1000, help="questions of each workload")
-    parser.add_argument("--seeds", nargs="+", type=int, default=[0])
-    asked = parser.parse_args(arguments)
+    asked = parser_of(__doc__, seeds=1).parse_args(arguments)
     print(f"{asked.most:,} questions, α {asked.alpha:g}: without planned sums -> with them")
     found = list[Verdict]()
     for name in asked.workloads:

@@ -252,14 +252,20 @@ def saved(name: str, session: Sequence[Spent], direct: Sequence[Spent]) -> list[
     return [verdict(what, ratio, at_most(SAVING, "{:.2f}"))]
 
 
-def main(arguments: Sequence[str] = ()) -> list[Verdict]:
+def parser_of(description: str | None, *, seeds: int) -> argparse.ArgumentParser:
+    """The options of a run over workloads: which, at what α, how many questions of each, and with which seeds."""
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--workloads", nargs="+", default=list(WORKLOADS), choices=list(WORKLOADS))
     parser.add_argument("--alpha", type=float, default=0.02)
     parser.add_argument("--most", type=int, default=1000, help="questions of each workload")
-    parser.add_argument("--seeds", nargs="+", type=int, default=list(range(5)))
+    parser.add_argument("--seeds", nargs="+", type=int, default=list(range(seeds)))
+    return parser
+
+
+def main(arguments: Sequence[str] = ()) -> list[Verdict]:
+    parser = parser_of(__doc__, seeds=5)
     parser.add_argument("--record", type=Path, default=KEPT / "prefixes.jsonl", help="where figures are kept")
     parser.add_argument("--fresh", action="store_true", help="measure again what the record has")
     asked = parser.parse_args(arguments)
