@@ -40,6 +40,14 @@ class Asking:
     question  a digest that is equal for equal questions; empty without a request
     charged   what was charged since the question was taken up, in the ledger's currency
     asked     which question of the session it is, from 1; 0 where it is none
+
+    Promise     Each purchase is kept with who paid for it and under which request, and a request never stands for
+                two questions, or for those of two analysts.
+    Why         `plain` goes into the journal's step, which is written into the ledger before the draw, and `read`
+                is its inverse; `check` compares digest and analyst with those of the request's earlier purchases.
+    Privacy     It holds the question and the names that callers gave, and prices: nothing that was read from a
+                table.
+    Cost        Nothing by itself; a few bytes of a step.
     """
 
     analyst: str
