@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from understudy.declaration.file import parse
+from understudy.domain.bins import Bins
+from understudy.domain.domain import Domain
 from understudy.errors import QueryError
 from understudy.sql import compile_sql
-from understudy.sql.remedies import SCALARS
+from understudy.sql.remedies import AGGREGATES, SCALARS
 from understudy_demo.town import declaration
 
 TEXT = (Path(__file__).parents[2] / "docs" / "sql.md").read_text(encoding="utf-8")
@@ -30,5 +32,21 @@ def test_documented_refusals_are_refused(text):
 
 
 def test_every_function_is_documented():
-    for name in SCALARS.split(", "):
+    for name in (*AGGREGATES.split(", "), *SCALARS.split(", ")):
         assert re.search(rf"\b{name}\b", TEXT), name
+
+
+@pytest.mark.parametrize("name", AGGREGATES.split(", "))
+def test_every_aggregate_that_refusals_list_is_answered(name):
+    domain = Domain((Bins.measure("a", 0, 100), Bins.measure("b", 0, 100)))
+    given = "a, b" if "covar" in name else "a >= 50" if name == "count_if" else "a"
+    given = "a, 0.5" if "quantile" in name else given
+    call = f"{name}(0.5) WITHIN GROUP (ORDER BY a)" if "percentile" in name else f"{name}({given})"
+    assert compile_sql(f"SELECT {call} FROM t", domain, tables=["t"], measured="positions").marginals
+
+
+def test_an_aggregate_that_is_not_answered_is_told_all_that_are():
+    with pytest.raises(QueryError, match=r"(?i)kurtosis.* is not answered") as refusal:
+        compile_sql("SELECT kurtosis(age) FROM town", DOMAIN, tables=["town"])
+    assert AGGREGATES in str(refusal.value)
+    assert list(refusal.value.suggestions) == AGGREGATES.split(", ")

@@ -26,6 +26,7 @@ from understudy.sql.grid import Bools, Clique, Floats, Nothing, Numbers, Truths,
 from understudy.sql.group import Tally
 from understudy.sql.measure_collect import SPREADS, MeasureCollector, Measured
 from understudy.sql.measured import Family, MeasuredQuantile
+from understudy.sql.remedies import AGGREGATES
 from understudy.sql.shares import RowShares, SharedCount, SharedMean, SharedSum
 
 Aggregate = Count | Sum | Mean | Quantile | Measured | SharedCount | SharedMean | SharedSum
@@ -401,6 +402,6 @@ def _refused(node: Node) -> QueryError:
             "it needs attributes with a declared resolution; avg(x * x) - avg(x) * avg(x) is the variance"
         )
         return QueryError(f"{shown(node)} is not answered here", remedy=remedy)
-    remedy = "there are count, sum, avg, median and quantile_cont"
-    known = ("count", "sum", "avg", "median", "quantile_cont")
-    return QueryError(f"{shown(node)} is not answered", remedy=remedy, suggestions=known)
+    return QueryError(
+        f"{shown(node)} is not answered", remedy=f"there are {AGGREGATES}", suggestions=AGGREGATES.split(", ")
+    )

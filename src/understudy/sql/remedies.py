@@ -15,7 +15,7 @@ SCALARS = (
     "starts_with, substr, to_date, trim, trunc, upper, width_bucket, year"
 )
 AGGREGATES = (
-    "count, count_if, sum, avg, stddev, stddev_pop, variance, var_pop, covar_samp, covar_pop, median, quantile, "
+    "count, sum, avg, count_if, stddev, stddev_pop, variance, var_pop, covar_samp, covar_pop, median, quantile, "
     "quantile_cont, quantile_disc, approx_quantile, percentile_cont, percentile_disc"
 )
 
