@@ -19,7 +19,7 @@ from understudy.cli.prices import (
     noise_told,
     price_told,
 )
-from understudy.cli.progress import busy
+from understudy.cli.progress import busy, looking
 from understudy.cli.terminal import say
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from understudy.curator.prepared_question import PreparedQuestion
     from understudy.privacy.noise_name import Noise
     from understudy.project import Project
-    from understudy.sessions.session import Session
 
 
 def ask(
@@ -203,10 +202,12 @@ def ask(
 
             order_class(entered, order, dry_run=dry_run, yes=yes, as_json=as_json)
             return
+        from understudy.cli.ask_session import ask_in_session, show_session_prices
+
         if dry_run:
-            _show_session_prices(entered, questions, error, as_json=as_json)
+            show_session_prices(entered, questions, error, as_json=as_json)
             return
-        _ask_in_session(
+        ask_in_session(
             entered,
             questions,
             error,
@@ -234,7 +235,7 @@ def ask(
     if_interrupted(lambda: _kept(opened, names, shown, f" with --request {called}" if not request else ""))
     for question, one, name in zip(questions, prepared, names, strict=True):
         paid = opened.ledger.find(name) is not None
-        with busy(f"Looking: {question}", quiet=as_json):
+        with busy(looking(question, len(answers), len(questions)), quiet=as_json):
             answers.append(one.run(request=name, analyst=analyst))
         public = answers[-1].source == "public"
         charges.append(Charged(answers[-1].cost, one.quote.cost, repeated=paid, public=public))
@@ -275,7 +276,7 @@ def _confirm(
     new = [
         one.quote.cost.units for one, name in zip(prepared, names, strict=True) if ledger.find(name) is None
     ]
-    confirm(type(ledger.budget.cap)(sum(new)), ledger, yes=yes, quiet=quiet)
+    confirm(type(ledger.budget.cap)(sum(new)), ledger, yes=yes, quiet=quiet, several=len(new) > 1)
 
 
 def _give(
@@ -323,77 +324,6 @@ def _tell_left(
         rows = [{key: value for key, value in row.items() if key != "rows"} for row in rows]
     written = {} if out is None else {"written": str(out)}
     emit({"answers": rows, **left_as_plain(left, budget), **written})
-
-
-def _show_session_prices(
-    entered: Session, questions: list[str], error: float | None, *, as_json: bool
-) -> None:
-    costs, budget = entered.dry_run(questions, error=error), entered.curator.ledger.budget
-    told = [
-        (entered.error(question), "people") if error is None else (error, entered.unit(question))
-        for question in questions
-    ]
-    if as_json:
-        emit(
-            [
-                {
-                    "question": q,
-                    "cost": {c.currency: c.amount},
-                    "share": budget.share(c),
-                    "error": off,
-                    "unit": unit,
-                }
-                for q, c, (off, unit) in zip(questions, costs, told, strict=True)
-            ]
-        )
-        return
-    for question, cost, (off, unit) in zip(questions, costs, told, strict=True):
-        say(f"{question}\n{error_line(off, unit)}, for at most {price_told(cost, budget)}")
-    if len(questions) > 1:
-        say("Each price is that of a question which is asked next: after the others it can cost more.")
-
-
-def _ask_in_session(
-    entered: Session,
-    questions: list[str],
-    error: float | None,
-    *,
-    yes: bool,
-    everything: bool,
-    out: Path | None,
-    overwrite: bool,
-    as_json: bool,
-) -> None:
-    from understudy.cli.session import remarks, without_infinity
-    from understudy.cli.show_answers import show
-
-    ledger, budget = entered.curator.ledger, entered.curator.ledger.budget
-    asked = sum(
-        cost.units for cost in entered.dry_run(questions, error=error)
-    )  # finds every mistake before the first
-    confirm(type(budget.cap)(asked), ledger, yes=yes, quiet=as_json)
-    given = []
-    if_interrupted(
-        f"what the session {entered.name!r} bought stays in the ledger: ask again in it, and pay nothing twice"
-    )
-    for question in questions:
-        with busy(f"Looking: {question}", quiet=as_json):
-            answer = entered.ask(question, error=error)
-        given.append({"question": question, **answer.as_dict(), "share": budget.share(answer.cost)})
-        if not as_json:
-            show(question, answer, budget, everything=everything)
-            for remark in remarks(entered, answer):
-                say(f"  {remark}")
-        if out is not None:
-            from understudy.answer.writing import write_answer
-
-            write_answer(out, answer, overwrite=overwrite)
-    left = entered.remaining
-    if as_json:
-        told = {**left_as_plain(left, budget), "contradicted": entered.contradicted}
-        emit({"answers": without_infinity(given), **told})
-        return
-    say(left_told(left, budget))
 
 
 def _show_quotes(

@@ -57,6 +57,7 @@ from understudy.query.text_size import USUAL, TextSize
 from understudy.rational import Number, positive
 from understudy.sessions.asking import Asking, digest
 from understudy.sessions.buyer import Buyer
+from understudy.sessions.charge_limit import ChargeLimit
 from understudy.sessions.closer_answers import CloserAnswer
 from understudy.sessions.deduction import Deduction, SessionPromise
 from understudy.sessions.direct import running_sums
@@ -66,6 +67,7 @@ from understudy.sessions.part_answers import PartAnswers
 from understudy.sessions.population import Population
 from understudy.sessions.quantile_buyer import QuantileBuyer, Running
 from understudy.sessions.question_plan import QuestionPlan
+from understudy.sessions.several import PutQuestion, SeveralQuestions
 from understudy.sessions.terms import Announced, Terms, checked_class, class_text
 
 
@@ -167,6 +169,7 @@ class Session:
         question: Marginal | LinearQuery,
         *,
         error: Number | None = None,
+        most: Cost | None = None,
         uncertified: bool = True,
         analyst: str | None = None,
         request: str | None = None,
@@ -178,6 +181,7 @@ class Session:
         question: str,
         *,
         error: Number | None = None,
+        most: Cost | None = None,
         uncertified: bool = True,
         analyst: str | None = None,
         request: str | None = None,
@@ -188,6 +192,7 @@ class Session:
         question: Asked,
         *,
         error: Number | None = None,
+        most: Cost | None = None,
         uncertified: bool = True,
         analyst: str | None = None,
         request: str | None = None,
@@ -207,6 +212,10 @@ class Session:
         Where that depends on how many rows there are, they are counted first, at the session's own width: the rest
         can then turn out to be more than the budget has, and is refused; what was counted stays known.
 
+        `most` is what the caller has agreed to, in the ledger's currency: where the question would be charged
+        more, a `PriceRoseError` says so, and nothing is bought. Nothing is bought ahead for it where only that is
+        beyond it.
+
         `analyst` is whose share of the budget pays for what the question buys: the session's own `analyst` where
         none is named. What anybody bought answers everybody, for nothing.
 
@@ -225,30 +234,61 @@ class Session:
         another analyst, and a `RefusedError` where other processes keep spending what it needs, or an `error`
         cannot be kept.
         """
+        put, payer = self._put(question, error), self._payer(analyst)
+        if most is not None:
+            self._check(put.marginals)
+            one = SeveralQuestions([put], payer, self._parts, self._quantiles, self._answered)
+            return one.ask_one(0, ChargeLimit(most), uncertified=uncertified, request=request)
+        return self._answered(put, payer, request, uncertified=uncertified)
+
+    def several(
+        self, questions: Sequence[Asked], analyst: str | None = None, *, error: Number | None = None
+    ) -> SeveralQuestions:
+        """Questions that are asked one after the other for no more than a price that is told before the first.
+
+        `several(questions).price` is that price, and `.ask()` the answers as they come (`several`). Each keeps to
+        `error`, where one is given. Reads no data and spends nothing before an answer is fetched. Raises as
+        `price` does, for whichever question is wrong.
+        """
+        put = [self._put(question, error) for question in questions]
+        for one in put:
+            self._check(one.marginals)
+        payer = self._payer(analyst)
+        return SeveralQuestions(put, payer, self._parts, self._quantiles, self._answered)
+
+    def _put(self, question: Asked, error: Number | None) -> PutQuestion:
         asked = self._reader.read(question)
-        marginals = self._least(asked.marginals)
-        if error is not None:
-            return asked.answer(
-                self._within(asked, marginals, float(positive(error, "error")), analyst, request)
-            )
-        asking = self._asking(analyst, request, marginals, asked.words)
-        running = _running(asked)
-        return asked.answer(self._counts(marginals, asking, running, uncertified=uncertified))
+        within = None if error is None else float(positive(error, "error"))
+        return PutQuestion(asked, tuple(self._least(asked.marginals)), _running(asked), within)
+
+    def _answered(
+        self,
+        put: PutQuestion,
+        payer: str,
+        request: str | None,
+        *,
+        uncertified: bool,
+        limit: ChargeLimit | None = None,
+        plan: QuestionPlan | None = None,
+    ) -> Answer | SqlAnswer:
+        """The answer to a question, under a limit where there is one, and by what was planned for its parts."""
+        if put.error is not None:
+            return put.asked.answer(self._within(put, put.error, payer, request, limit))
+        asking = self._asking(payer, request, put.marginals, put.asked.words)
+        asking.limit = limit
+        counts = self._counts(put.marginals, asking, put.running, uncertified=uncertified, plan=plan)
+        return put.asked.answer(counts)
 
     def _within(
-        self,
-        asked: ReadQuestion[Answer | SqlAnswer],
-        marginals: Sequence[Marginal],
-        error: float,
-        analyst: str | None,
-        request: str | None,
+        self, put: PutQuestion, error: float, payer: str, request: str | None, limit: ChargeLimit | None
     ) -> SourceCounts:
         """What a question is made of, so narrow that its answer is within an error of its own."""
+        marginals = put.marginals
         self._check(marginals)
-        asking = self._asking(analyst, request, marginals, f"{asked.words} ± {error!r}")
-        asking.words = asked.words
+        asking = self._asking(payer, request, marginals, f"{put.asked.words} ± {error!r}")
+        asking.words, asking.limit = put.asked.words, limit
         self._buyer.check_request(asking)
-        closer = CloserAnswer(asked, tuple(marginals), error, self._parts)
+        closer = CloserAnswer(put.asked, marginals, error, self._parts)
         answers = closer.free()
         if answers is None:
             with self._buyer.lock, self.curator.one_question(marginals):
@@ -299,13 +339,21 @@ class Session:
         return self._counts(marginals, asking, {}, uncertified=uncertified)
 
     def _counts(
-        self, marginals: Sequence[Marginal], asking: Asking, running: Running, *, uncertified: bool
+        self,
+        marginals: Sequence[Marginal],
+        asking: Asking,
+        running: Running,
+        *,
+        uncertified: bool,
+        plan: QuestionPlan | None = None,
     ) -> SourceCounts:
-        """Counts of marginals; `running` are the quantiles for which running sums are enough."""
+        """Counts of marginals; `running` are the quantiles for which running sums are enough, and `plan` is what
+        was planned for the others.
+        """
         self._check(marginals)
         self._buyer.check_request(asking)
         with self.curator.one_question(marginals) if running else nullcontext():
-            plan = self._bought_for_quantiles(marginals, running, asking)
+            plan = self._bought_for_quantiles(marginals, running, asking) or plan
             ahead = asking.charged
             told = self._quantiles.told(marginals, running)
             others = [marginal for place, marginal in enumerate(marginals) if place not in told]
@@ -387,15 +435,11 @@ class Session:
         about each other. Raises a `QueryError` where the question is not understood, and a `ParameterError` where
         the session belongs to another analyst.
         """
-        asked = self._reader.read(question)
-        marginals = self._least(asked.marginals)
+        put, payer = self._put(question, error), self._payer(analyst)
+        marginals, running = put.marginals, put.running
         self._check(marginals)
-        payer = self._payer(analyst)
-        if error is not None:
-            return CloserAnswer(asked, tuple(marginals), float(positive(error, "error")), self._parts).price(
-                payer
-            )
-        running = _running(asked)
+        if put.error is not None:
+            return CloserAnswer(put.asked, marginals, put.error, self._parts).price(payer)
         plan = self._quantiles.plan(marginals, running, payer, asked=self._buyer.asked + 1)
         if plan is None:
             places = self._quantiles.places(marginals, running)
@@ -449,7 +493,10 @@ class Session:
     def dry_run(
         self, questions: Sequence[Asked], analyst: str | None = None, *, error: Number | None = None
     ) -> list[Cost]:
-        """The `price` of each of several questions, each as if it were the next one. Asks and spends nothing."""
+        """The `price` of each of several questions, each as if it were the next one. Asks and spends nothing.
+
+        What all of them cost together is told by `several`.
+        """
         return [self.price(question, analyst, error=error) for question in questions]
 
     def ask_marginal(
