@@ -114,6 +114,13 @@ def ask(
             "the release of this name that the server shows."
         ),
     ] = "",
+    in_session: Annotated[
+        bool,
+        typer.Option(
+            "--in-session",
+            help="With --url and --error: keep the error in the server's session, by what is known there.",
+        ),
+    ] = False,
     table: Annotated[
         str, typer.Option(help="With --url: which table of the server, where it has several.")
     ] = "",
@@ -145,7 +152,7 @@ def ask(
                 "beta": beta is not None, "dry_run": dry_run, "yes": yes, "max_cells": max_cells is not None,
                 "analyst": analyst, "request": request,
                 "session": session is not None, "alpha": alpha is not None, "queries": queries is not None,
-                "buy": buy, "table": table, "why": why,
+                "buy": buy, "table": table, "why": why, "in_session": in_session,
             }
         )  # fmt: skip
         ask_release(
@@ -165,13 +172,16 @@ def ask(
         check_noise_name(noise)
         ask_server(
             questions, url, table=table, why=why,
-            price={"epsilon": epsilon, "rho": rho, "error": error, "noise": cast("Noise", noise)},
+            price={
+                "epsilon": epsilon, "rho": rho, "error": error, "in_session": in_session,
+                "noise": cast("Noise", noise),
+            },
             request=request, dry_run=dry_run, yes=yes, everything=everything, out=out, overwrite=overwrite,
             as_json=as_json,
         )  # fmt: skip
         return
-    if table or why:
-        raise ParameterError("--table and --why are for a server: add --url ADDRESS")
+    if table or why or in_session:
+        raise ParameterError("--table, --why and --in-session are for a server: add --url ADDRESS")
     from understudy.answer.limits import MAX_CELLS
     from understudy.ledger.interface import fresh_request
     from understudy.project import open_project

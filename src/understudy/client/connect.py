@@ -122,7 +122,8 @@ class Connection:
         """Answer a question such as ``count age < 30 by district``, or a SELECT statement.
 
         Without a price it is asked in the session of the table, free where it follows from what anybody bought;
-        `epsilon`, `rho` or `error` (in people, or the unit of the numbers) measures it by itself, with `noise`. A
+        `epsilon`, `rho` or `error` (in people, or the unit of the numbers) measures it by itself, with `noise`;
+        with `in_session` the `error` is kept in the session. A
         question that needs an approval is an `ApprovalNeededError` whose `id` fetches the answer later, or is
         waited for: `wait` is a number of seconds, or True. Everything else is as in `RemoteTable.ask`.
         """
@@ -152,10 +153,13 @@ class Connection:
         epsilon: float | None = None,
         rho: float | None = None,
         error: float | None = None,
+        in_session: bool = False,
         noise: Noise = "auto",
     ) -> ServerQuote:
         """The most that a question would cost now, its error, and whether it needs an approval. Costs nothing."""
-        return self.table(table).quote(question, epsilon=epsilon, rho=rho, error=error, noise=noise)
+        return self.table(table).quote(
+            question, epsilon=epsilon, rho=rho, error=error, in_session=in_session, noise=noise
+        )
 
     def session(self, *, table: str | None = None, own: bool = False) -> RemoteSession:
         """The session in which questions without a price are asked; with `own`, one of your own is opened.

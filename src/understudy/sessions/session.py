@@ -279,16 +279,23 @@ class Session:
         counts = self._counts(put.marginals, asking, put.running, uncertified=uncertified, plan=plan)
         return put.asked.answer(counts)
 
+    def _closer(
+        self, put: PutQuestion, error: float, payer: str, request: str | None
+    ) -> tuple[Asking, CloserAnswer]:
+        """A question within an error of its own, which makes the same words another request."""
+        asking = self._asking(payer, request, put.marginals, f"{put.asked.words} ± {error!r}")
+        asking.words = put.asked.words
+        self._buyer.check_request(asking)
+        return asking, CloserAnswer(put.asked, put.marginals, error, self._parts)
+
     def _within(
         self, put: PutQuestion, error: float, payer: str, request: str | None, limit: ChargeLimit | None
     ) -> SourceCounts:
         """What a question is made of, so narrow that its answer is within an error of its own."""
         marginals = put.marginals
         self._check(marginals)
-        asking = self._asking(payer, request, marginals, f"{put.asked.words} ± {error!r}")
-        asking.words, asking.limit = put.asked.words, limit
-        self._buyer.check_request(asking)
-        closer = CloserAnswer(put.asked, marginals, error, self._parts)
+        asking, closer = self._closer(put, error, payer, request)
+        asking.limit = limit
         answers = closer.free()
         if answers is None:
             with self._buyer.lock, self.curator.one_question(marginals):
@@ -297,7 +304,12 @@ class Session:
         return self._as_counts(self._parts.with_cost(answers, asking))
 
     def known(
-        self, question: Asked, *, analyst: str | None = None, request: str | None = None
+        self,
+        question: Asked,
+        *,
+        error: Number | None = None,
+        analyst: str | None = None,
+        request: str | None = None,
     ) -> Answer | SqlAnswer | None:
         """The answer of `ask`, if it costs nothing by what this process knows; None where `ask` would have to buy.
 
@@ -305,12 +317,18 @@ class Session:
         that is being made, and is never the answer to a question whose answer was bought here before. Raises as
         `ask` does where the question is not understood or may not be asked.
         """
-        asked = self._reader.read(question)
-        marginals = self._least(asked.marginals)
-        asking = self._asking(analyst, request, marginals, asked.words)
+        put = self._put(question, error)
+        asked, marginals, running = put.asked, put.marginals, put.running
         self._check(marginals)
+        if put.error is not None:
+            asking, closer = self._closer(put, put.error, self._payer(analyst), request)
+            answers = closer.free()
+            if answers is None:
+                return None
+            self._parts.count(1)
+            return asked.answer(self._as_counts(self._parts.with_cost(answers, asking)))
+        asking = self._asking(analyst, request, marginals, asked.words)
         self._buyer.check_request(asking)
-        running = _running(asked)
         if self._quantiles.plan(marginals, running, asking.analyst, asked=self._buyer.asked + 1) is not None:
             return None
         told = self._quantiles.told(marginals, running)
