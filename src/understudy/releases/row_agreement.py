@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from math import prod
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +25,7 @@ from understudy.releases.run import MarginalAnswer
 from understudy.releases.synthetic import Codes
 from understudy.releases.table_places import TablePlaces
 
-Lines = NDArray[np.uint16] | NDArray[np.uint32]
+Lines = NDArray[np.unsignedinteger[Any]]
 """Rows, a line for each attribute: in the fewest bits, for every pass reads all of them."""
 
 WIDTH = 1.5
