@@ -129,3 +129,13 @@ class SourceCounts:
         for cells in self.cells:
             cost = cost + cells.answer.cost  # type: ignore[operator]  # one currency
         return cost  # pyright: ignore[reportUnknownVariableType]
+
+    @property
+    def population_widths(self) -> list[Floats] | None:
+        """How far the population's numbers can be from each marginal's centres; None unless all have an error."""
+        widths = [
+            cells.answer.population_error + np.abs(cells.centre - cells.answer.value)
+            for cells in self.cells
+            if cells.answer.population_error is not None
+        ]
+        return widths if self.cells and len(widths) == len(self.cells) else None

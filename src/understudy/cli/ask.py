@@ -1,4 +1,8 @@
-"""`understudy ask`: questions on the command line, one by one or in a session."""
+"""`understudy ask`: questions on the command line, each at a price of its own.
+
+Those in a session are asked by `cli.session`, those to a server by `cli.ask_server`, and those to a release by
+`cli.ask_release`.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from understudy.cli.answer_file import answers_for_machines, check_answer_file, write_answer_file
 from understudy.cli.completion import complete_question
 from understudy.cli.interrupt import UNCHARGED, if_interrupted
-from understudy.cli.options import Json, Overwrite, ProjectFile, check_output, emit, tell_unread
+from understudy.cli.options import Json, Overwrite, ProjectFile, emit, tell_unread
 from understudy.cli.prices import (
     Charged,
     confirm,
@@ -28,7 +33,6 @@ if TYPE_CHECKING:
     from understudy.curator.prepared_question import PreparedQuestion
     from understudy.privacy.noise_name import Noise
     from understudy.project import Project
-    from understudy.sessions.session import Session
 
 
 def ask(
@@ -187,11 +191,15 @@ def ask(
         check_order(buy, questions, given={"--error": error is not None, "--out": out is not None})
     opened = open_project(project)
     if out is not None:
-        _check_out(out, opened, project, questions, overwrite=overwrite)
+        from understudy.declaration.file import located
+        from understudy.ledger.declared import project_files
+
+        own = project_files(opened.declaration, file=located(project))
+        check_answer_file(out, questions, overwrite=overwrite, belonging=own)
     most = MAX_CELLS if max_cells is None else max_cells
     price: dict[str, Any] = {"epsilon": epsilon, "rho": rho, "error": error, "noise": noise}
     if session is not None:
-        from understudy.cli.session import open_named
+        from understudy.cli.session import ask_in_session, open_named, show_session_prices
         from understudy.sessions.terms import read_class
 
         order = read_class(buy[0]) if buy else None
@@ -204,9 +212,9 @@ def ask(
             order_class(entered, order, dry_run=dry_run, yes=yes, as_json=as_json)
             return
         if dry_run:
-            _show_session_prices(entered, questions, error, as_json=as_json)
+            show_session_prices(entered, questions, error, as_json=as_json)
             return
-        _ask_in_session(
+        ask_in_session(
             entered,
             questions,
             error,
@@ -253,20 +261,6 @@ def _kept(opened: Project, names: list[str], shown: int, named: str) -> str:
     return "nothing was charged beside what is shown" if shown else UNCHARGED
 
 
-def _check_out(out: Path, opened: Project, project: Path, questions: list[str], *, overwrite: bool) -> None:
-    """Find out before anything is paid whether the answer can be written where it is wanted."""
-    from understudy.answer.writing import check_format
-    from understudy.declaration.file import located
-    from understudy.errors import ParameterError
-    from understudy.ledger.declared import project_files
-
-    check_format(out)
-    if len(questions) > 1:
-        raise ParameterError("-o writes the rows of one answer: ask one question at a time")
-    own = project_files(opened.declaration, file=located(project))
-    check_output(out, overwrite=overwrite, belonging=own)
-
-
 def _confirm(
     opened: Project, prepared: list[PreparedQuestion[Any]], names: list[str], *, yes: bool, quiet: bool
 ) -> None:
@@ -294,12 +288,7 @@ def _give(
 
     if not quiet:
         show(question, answer, opened.ledger.budget, everything=everything, charged=charged)
-    if out is not None:
-        from understudy.answer.writing import write_answer
-
-        written = write_answer(out, answer, overwrite=overwrite)
-        if not quiet:
-            say(f"Wrote {out}: {written:,} rows.")
+    write_answer_file(out, answer, overwrite=overwrite, quiet=quiet)
 
 
 def _tell_left(
@@ -319,81 +308,7 @@ def _tell_left(
         {"question": q, **a.as_dict(), **charged.as_plain(budget)}
         for q, a, charged in zip(questions, answers, charges, strict=True)
     ]
-    if out is not None:  # the rows are in the file
-        rows = [{key: value for key, value in row.items() if key != "rows"} for row in rows]
-    written = {} if out is None else {"written": str(out)}
-    emit({"answers": rows, **left_as_plain(left, budget), **written})
-
-
-def _show_session_prices(
-    entered: Session, questions: list[str], error: float | None, *, as_json: bool
-) -> None:
-    costs, budget = entered.dry_run(questions, error=error), entered.curator.ledger.budget
-    told = [
-        (entered.error(question), "people") if error is None else (error, entered.unit(question))
-        for question in questions
-    ]
-    if as_json:
-        emit(
-            [
-                {
-                    "question": q,
-                    "cost": {c.currency: c.amount},
-                    "share": budget.share(c),
-                    "error": off,
-                    "unit": unit,
-                }
-                for q, c, (off, unit) in zip(questions, costs, told, strict=True)
-            ]
-        )
-        return
-    for question, cost, (off, unit) in zip(questions, costs, told, strict=True):
-        say(f"{question}\n{error_line(off, unit)}, for at most {price_told(cost, budget)}")
-    if len(questions) > 1:
-        say("Each price is that of a question which is asked next: after the others it can cost more.")
-
-
-def _ask_in_session(
-    entered: Session,
-    questions: list[str],
-    error: float | None,
-    *,
-    yes: bool,
-    everything: bool,
-    out: Path | None,
-    overwrite: bool,
-    as_json: bool,
-) -> None:
-    from understudy.cli.session import remarks, without_infinity
-    from understudy.cli.show_answers import show
-
-    ledger, budget = entered.curator.ledger, entered.curator.ledger.budget
-    asked = sum(
-        cost.units for cost in entered.dry_run(questions, error=error)
-    )  # finds every mistake before the first
-    confirm(type(budget.cap)(asked), ledger, yes=yes, quiet=as_json)
-    given = []
-    if_interrupted(
-        f"what the session {entered.name!r} bought stays in the ledger: ask again in it, and pay nothing twice"
-    )
-    for question in questions:
-        with busy(f"Looking: {question}", quiet=as_json):
-            answer = entered.ask(question, error=error)
-        given.append({"question": question, **answer.as_dict(), "share": budget.share(answer.cost)})
-        if not as_json:
-            show(question, answer, budget, everything=everything)
-            for remark in remarks(entered, answer):
-                say(f"  {remark}")
-        if out is not None:
-            from understudy.answer.writing import write_answer
-
-            write_answer(out, answer, overwrite=overwrite)
-    left = entered.remaining
-    if as_json:
-        told = {**left_as_plain(left, budget), "contradicted": entered.contradicted}
-        emit({"answers": without_infinity(given), **told})
-        return
-    say(left_told(left, budget))
+    emit(answers_for_machines(rows, out, **left_as_plain(left, budget)))
 
 
 def _show_quotes(

@@ -110,6 +110,13 @@ class ChargedAccess:
         """
         return self._truth.rows if self.relation.rows_are_public else self.declaration.rows_at_most
 
+    @property
+    def forecast_rows(self) -> int:
+        """The number of rows that forecasts are made for: theirs, else the declared least or most; 0 without."""
+        if self.relation.rows_are_public:
+            return self._truth.rows
+        return self.declaration.rows_at_least or self.declaration.rows_at_most or 0
+
     # ---- the version of the table
 
     @property

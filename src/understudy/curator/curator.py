@@ -4,7 +4,7 @@ Every request is validated without data; then it goes the one way of `curator.ch
 charged, the table is looked at, the answer is kept and released. What is charged is the event of the very
 mechanism object that then runs, so the two cannot differ. Of a measurement, `curator.examination` says whether its
 noise is the one that it needs, `curator.stack_events` what is charged, `curator.drawing` what is told, and
-`curator.measured_answers` what answers that makes.
+`curator.measured_answers` what answers that makes; of any other look, `curator.look_events` what is charged.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from understudy.curator.charge_terms import ChargeTerms
 from understudy.curator.charged_access import ChargedAccess, Paid
 from understudy.curator.drawing import drawn
 from understudy.curator.examination import check_noise_fits, noise_drawn
+from understudy.curator.look_events import check_look_price, look_event
 from understudy.curator.measured_answers import measured_answers
 from understudy.curator.open_sparse_vector import (
     OpenSparseVector,
@@ -39,17 +40,16 @@ from understudy.curator.stack_events import located_event, one_event
 from understudy.declaration.declaration import Declaration, Protect
 from understudy.domain.domain import Clique
 from understudy.domain.refinement import refines
-from understudy.errors import ParameterError, ProtectionError, QueryError, UnderstudyError
+from understudy.errors import ProtectionError, QueryError, UnderstudyError
 from understudy.ledger.books import Due
 from understudy.ledger.interface import JournalStep, Ledger, fresh_request
 from understudy.ledger.journal import Journal
-from understudy.mechanism.look import Look, checked_event, released
-from understudy.mechanism.matrix.many_marginals import PartsNoise
+from understudy.mechanism.look import Look, released
 from understudy.mechanism.sparse_vector import AboveThreshold, NumericSparse
 from understudy.noise.samplers import NoiseSource
 from understudy.privacy.columns import ONE_COUNT
 from understudy.privacy.cost import Cost
-from understudy.privacy.event import Event, SparseVector, is_immovable
+from understudy.privacy.event import Event, SparseVector
 from understudy.privacy.price import Price
 from understudy.query.marginal import Marginal
 from understudy.rational import Number, exact
@@ -366,8 +366,8 @@ class Curator(ChargedAccess):
             raise QueryError("a look reads counts; moments are measured by `measure`")
         for marginal in marginals:
             counting_query(marginal.where, self.domain)
-        event = self._event_of(look)
-        self._check_price(event, marginals)
+        event = look_event(look, self.relation, self.ledger.budget)
+        check_look_price(event, marginals, self.ledger.budget, self.calibration)
         self._truth.check_size(marginals)
         return self._paid(
             self.versioned(event),
@@ -375,30 +375,6 @@ class Curator(ChargedAccess):
             ChargeTerms(request, analyst, step),
             lambda: released(look, self._truth.sums_of(marginals), noise=self._noise),
         )
-
-    def _event_of(self, look: Look) -> Event:
-        """The event that a look is charged here, without the version of the table; raises as `checked_event`.
-
-        Noise of several variances is recorded as one of variance 1, at the same ρ; where the ledger's filter
-        prices discrete noise by its variance, as one of the least variance that is drawn.
-        """
-        event, drawn = checked_event(look, self.relation), look.mechanism
-        if isinstance(drawn, PartsNoise) and self.ledger.budget.filter.reads_variance:
-            return drawn.at_scale(event)
-        return event
-
-    def _check_price(self, event: Event, marginals: Sequence[Marginal]) -> None:
-        """Refuse a look that costs nothing, unless nobody can move what it reads or what gets the noise.
-
-        The latter is so where all cells are merged into one and the number of rows is public: then the event is
-        noise for a sensitivity of 0.
-        """
-        if self.ledger.budget.price(event).units or is_immovable(event):
-            return
-        if any(self.calibration.sensitivity(marginal).l1 for marginal in marginals):
-            raise ParameterError(
-                "a look at counts that a person can move has a price, and this one names none"
-            )
 
     # ---- sparse vector
 

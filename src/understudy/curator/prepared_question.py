@@ -172,15 +172,12 @@ class PreparedQuestion(Generic[Given]):
         Where the number of rows is private it is worked out for the declared least one, or the declared most.
         Reads no data, and costs nothing.
         """
-        curator, declared = self._curator, self._curator.declaration
-        public = curator.relation.rows_are_public
-        rows = curator.rows if public else declared.rows_at_least or declared.rows_at_most or 0
         nothing = type(self.quote.cost)(0)
         measured = self._measurement
         return forecast(
             self.question,
             measured.errors,
-            rows=float(rows),
+            rows=float(self._curator.forecast_rows),
             beta=self.quote.beta,
             nothing=nothing,
             noises=measured.noises,

@@ -195,19 +195,27 @@ class OnlineConstruction:
         return value
 
     def _bought(self, marginal: Marginal) -> float:
-        """One that was paid by a process that did not live to see it, of a frame that is now another, is lost."""
-        request, lost = f"{self._journal.name} answer {self.updates + 1}", 0
-        while True:
-            try:
-                [answer] = self.curator.measure_all(
-                    [marginal],
-                    self.terms.answer_price,
-                    request=f"{request}.{lost}" if lost else request,
-                    analyst=self.analyst,
-                )
-                return float(answer.value)
-            except RequestConflictError:
-                lost += 1
+        """The answer of the next update, which whoever paid for it last may not have lived to see.
+
+        One that was paid for rows that are others now is lost, and bought once more under a name of its own; the
+        ledger knows how many there are.
+        """
+        request = f"{self._journal.name} answer {self.updates + 1}"
+        names = [debit.request for debit in self.curator.ledger.debits(request)]
+        lost = max(len([name for name in names if name == request or name.startswith(f"{request}.")]) - 1, 0)
+        try:
+            return self._measured(marginal, request, lost)
+        except RequestConflictError:
+            return self._measured(marginal, request, lost + 1)
+
+    def _measured(self, marginal: Marginal, request: str, lost: int) -> float:
+        [answer] = self.curator.measure_all(
+            [marginal],
+            self.terms.answer_price,
+            request=f"{request}.{lost}" if lost else request,
+            analyst=self.analyst,
+        )
+        return float(answer.value)
 
     def _answer(self, query: LinearQuery, value: float, error: float, source: str, before: Any) -> Answer:
         marginal = Marginal.of(query)

@@ -18,7 +18,7 @@ from understudy.query.workload import AllMarginals, Workload
 from understudy.rational import Number, probability
 from understudy.releases.certificate import certificate_of
 from understudy.releases.declared_zeros import check_possible, emptied
-from understudy.releases.methods import perform
+from understudy.releases.method_choice import perform
 from understudy.releases.purchases import purchases
 from understudy.releases.release import Release
 from understudy.releases.resumable_run import ResumableRun

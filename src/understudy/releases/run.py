@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from understudy.answer.answer import Answer
 from understudy.curator.curator import Curator
+from understudy.curator.look_events import look_event
 from understudy.domain.domain import Clique, Domain
 from understudy.errors import InsufficientBudgetError, RefusedError
 from understudy.mechanism.look import Look
@@ -268,7 +269,8 @@ class Run:
         """Buy what a mechanism releases."""
         self.tell(_doing(step, "measuring"))
         found = self.curator._buy(look, request=self.request(step), analyst=self.analyst).released
-        price = self.curator.ledger.budget.price(self.curator._event_of(look))
+        budget = self.curator.ledger.budget
+        price = budget.price(look_event(look, self.curator.relation, budget))
         self.steps.append(Step(step, look.key.split(" #")[0], price))
         self.tell("fitting the stand-in")
         return found

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from understudy.answer.plain import without_infinity
 from understudy.errors import LedgerError, SourceError, UnderstudyError
 from understudy.server.house import OpenTable
 from understudy.server.inquiry import Inquiry
 from understudy.server.problems import Problem, problem_of
-from understudy.server.replies import without_infinity
 from understudy.server.tokens import Caller
 
 

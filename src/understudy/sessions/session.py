@@ -25,9 +25,7 @@ stopped.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from typing import overload
 
 from understudy.answer.answer import Answer
@@ -64,8 +62,8 @@ from understudy.sessions.knowledge import Values
 from understudy.sessions.named_classes import check_class
 from understudy.sessions.part_answers import PartAnswers
 from understudy.sessions.population import Population
-from understudy.sessions.quantile_buyer import QuantileBuyer, Running
-from understudy.sessions.question_plan import QuestionPlan
+from understudy.sessions.quantile_buyer import Running
+from understudy.sessions.question_answers import QuestionAnswers
 from understudy.sessions.terms import Announced, Terms, checked_class, class_text
 
 
@@ -122,8 +120,8 @@ class Session:
             curator.declaration, counts_everyone=False, measured="positions", refines=True, size=text_size
         )
         self._buyer = Buyer(self._promise, name=self.name, owner=self.owner, lazily=lazily)
-        self._quantiles = QuantileBuyer(self._buyer)
         self._parts = PartAnswers(curator, self._buyer)
+        self._answers = QuestionAnswers(self._parts)
         with self._buyer.lock:
             self._buyer.catch_up()
         for named in terms.expected:
@@ -233,8 +231,7 @@ class Session:
                 self._within(asked, marginals, float(positive(error, "error")), analyst, request)
             )
         asking = self._asking(analyst, request, marginals, asked.words)
-        running = _running(asked)
-        return asked.answer(self._counts(marginals, asking, running, uncertified=uncertified))
+        return asked.answer(self._counts(marginals, asking, _running(asked), uncertified=uncertified))
 
     def _within(
         self,
@@ -272,15 +269,8 @@ class Session:
         asking = self._asking(analyst, request, marginals, asked.words)
         self._check(marginals)
         self._buyer.check_request(asking)
-        running = _running(asked)
-        if self._quantiles.plan(marginals, running, asking.analyst, asked=self._buyer.asked + 1) is not None:
-            return None
-        told = self._quantiles.told(marginals, running)
-        answers = self._parts.free([m for place, m in enumerate(marginals) if place not in told])
-        if answers is None:
-            return None
-        answers = self._parts.with_cost(_in_places(told, answers), asking)
-        return asked.answer(self._as_counts(answers))
+        answers = self._answers.free(marginals, _running(asked), asking)
+        return None if answers is None else asked.answer(self._as_counts(answers))
 
     def counts(
         self,
@@ -305,39 +295,7 @@ class Session:
     ) -> SourceCounts:
         """Counts of marginals; `running` are the quantiles for which running sums are enough."""
         self._check(marginals)
-        self._buyer.check_request(asking)
-        with self.curator.one_question(marginals) if running else nullcontext():
-            plan = self._bought_for_quantiles(marginals, running, asking)
-            ahead = asking.charged
-            told = self._quantiles.told(marginals, running)
-            others = [marginal for place, marginal in enumerate(marginals) if place not in told]
-            answers = self._parts.answers(others, asking, plan, uncertified=uncertified) if others else []
-        answers = _in_places(told, answers)
-        self._quantiles.keep(marginals, running, answers)
-        self._parts.count(len(told))
-        if not others:
-            answers = self._parts.with_cost(answers, asking)
-        if ahead.units:
-            first = answers[0]
-            source = first.source if first.source == "uncertified" else "measured"
-            total: Cost = first.cost
-            if asking.request is None:  # what is charged under a request is told with it anyway
-                total = total + ahead  # type: ignore[operator]  # one currency
-            answers = [replace(first, cost=total, source=source), *answers[1:]]
-        return self._as_counts(answers)
-
-    def _bought_for_quantiles(
-        self, marginals: Sequence[Marginal], running: Running, asking: Asking
-    ) -> QuestionPlan | None:
-        """Buy what quantiles need, where that is not known and can be paid.
-
-        Returns what is still planned then; None where there was nothing to buy for them.
-        """
-        if self._quantiles.plan(marginals, running, asking.analyst, asked=self._buyer.asked + 1) is None:
-            return None
-        with self._buyer.lock:
-            self._buyer.check_request(asking)  # another thread may have bought under it meanwhile
-            return self._quantiles.buy(marginals, running, asking, asked=self._buyer.asked + 1)
+        return self._as_counts(self._answers.answers(marginals, running, asking, uncertified=uncertified))
 
     def _least(self, marginals: Sequence[Marginal]) -> list[Marginal]:
         """The same questions with no more edges than they need: declared ones where they cut no declared cell."""
@@ -397,12 +355,9 @@ class Session:
             return CloserAnswer(asked, tuple(marginals), float(positive(error, "error")), self._parts).price(
                 payer
             )
-        running = _running(asked)
-        plan = self._quantiles.plan(marginals, running, payer, asked=self._buyer.asked + 1)
-        if plan is None:
-            places = self._quantiles.places(marginals, running)
-            plan = self._parts.planned([m for i, m in enumerate(marginals) if i not in places], payer)
-        return self._buyer.funds(payer).quote(plan.purchases)
+        return self._buyer.funds(payer).quote(
+            self._answers.planned(marginals, _running(asked), payer).purchases
+        )
 
     def price_of_class(self, named: Announced, analyst: str | None = None) -> Cost:
         """The most that `buy` charges for a class of questions, `named`, now; `analyst` is who would pay.
@@ -515,12 +470,6 @@ class Session:
 def _running(asked: ReadQuestion[Answer | SqlAnswer]) -> Running:
     """The quantiles of a question, by the places of their marginals."""
     return asked.running if isinstance(asked, SelectQuestion | AroundQuestion) else {}
-
-
-def _in_places(told: Mapping[int, Answer], others: Sequence[Answer]) -> list[Answer]:
-    """Answers in the order of a question's marginals: some by their places, and the others in their order."""
-    rest = iter(others)
-    return [told[i] if i in told else next(rest) for i in range(len(told) + len(others))]
 
 
 def is_shared(ledger: Ledger, name: str) -> bool:
