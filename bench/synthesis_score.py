@@ -19,7 +19,7 @@ from understudy.privacy.filter import FilterName
 from understudy.releases.adaptive.adaptive import adaptive
 from understudy.releases.agreement import agreeing_rows
 from understudy.releases.aim import aim
-from understudy.releases.methods import chosen, perform
+from understudy.releases.method_choice import chosen, perform
 from understudy.releases.run import Outcome, Run
 from understudy.table.source import in_memory
 from understudy.table.truth import Truth

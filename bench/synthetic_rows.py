@@ -31,7 +31,7 @@ from bench.synthesis_tables import LONG, generated, table
 from bench.tables import ROOT, NotAtHand
 from bench.verdict import Verdict, at_most, ended, not_run, shown, verdict
 from understudy.releases.agreement import agreeing_rows
-from understudy.releases.methods import perform
+from understudy.releases.method_choice import perform
 
 TABLES = ("adult", "nltcs", "classes-12", "copula-16", "network-20", *LONG, "mixed-110")
 BEHIND = 1.1

@@ -137,6 +137,15 @@ def test_terms_of_a_session_without_one_are_refused(given, run, folder):
     assert not (folder / "understudy.ledger").exists()
 
 
+def test_an_answer_of_a_session_is_in_its_file_and_not_repeated(run, folder):
+    session = ("ask", "--session", "a", "--alpha", "0.1", "--yes", "count by sex")
+    assert "Wrote told.csv: 3 rows." in run(*session, "-o", "told.csv")
+    told = json.loads(run(*session, "-o", "again.json", "--json"))
+    assert told["written"] == "again.json"
+    assert "rows" not in told["answers"][0]
+    assert len(json.loads((folder / "again.json").read_text())) == 3
+
+
 def test_a_class_is_ordered_for_a_session(run, folder):
     session = ("ask", "--session", "a", "--alpha", "0.1")
     asked = (*session, "--buy", "ranges(age)")

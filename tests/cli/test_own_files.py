@@ -11,8 +11,8 @@ from people import declaration, write_project
 from program import call
 from understudy.declaration.file import parse
 from understudy.errors import LedgerError, ParameterError, SourceError
+from understudy.ledger.file import is_there
 from understudy.ledger.place import ledger_place
-from understudy.ledger.store import _is_there
 from understudy.output import write_file
 from understudy.releases.methods import METHODS
 from understudy.table.draft_file import write
@@ -43,18 +43,18 @@ def test_a_release_is_not_written_over_the_project(folder):
 
 def test_half_a_ledger_is_not_a_new_one(tmp_path):
     file = tmp_path / "understudy.ledger"
-    assert not _is_there(file)
+    assert not is_there(file)
     log = tmp_path / "understudy.ledger-wal"
     log.write_bytes(b"entries")
     for size in (None, 0):
         if size is not None:
             file.write_bytes(b"")
         with pytest.raises(LedgerError, match="half of the ledger"):
-            _is_there(file)
+            is_there(file)
     assert log.read_bytes() == b"entries"
     sqlite3.connect(file).executescript("CREATE TABLE t (x); INSERT INTO t VALUES (1)")
     log.write_bytes(b"entries")
-    assert _is_there(file)
+    assert is_there(file)
 
 
 def test_a_ledger_that_cannot_be_looked_at_is_not_called_absent(tmp_path, monkeypatch):
@@ -63,7 +63,7 @@ def test_a_ledger_that_cannot_be_looked_at_is_not_called_absent(tmp_path, monkey
 
     monkeypatch.setattr("pathlib.Path.stat", denied)
     with pytest.raises(LedgerError, match="cannot be looked at"):
-        _is_there(tmp_path / "understudy.ledger")
+        is_there(tmp_path / "understudy.ledger")
 
 
 def test_a_witness_is_not_the_ledger(folder):

@@ -21,7 +21,7 @@ from sqlalchemy.engine import URL
 from ledger.durable import in_child, opened, sound, witnessed
 from ledger.forging import resealed
 from understudy.errors import LedgerError, RefusedError
-from understudy.ledger import books, export, kept, shares, snapshot, store, verifier
+from understudy.ledger import books, catching_up, export, kept, shares, snapshot, verifier
 from understudy.ledger.books import Books
 from understudy.ledger.database import Database
 from understudy.ledger.interface import NOTHING
@@ -46,7 +46,7 @@ def located(i: int, *, epsilon=Fraction(1, 1000)) -> Located:
 def often(monkeypatch):
     """Snapshots after every few events, skipped to at once."""
     monkeypatch.setattr(snapshot, "DUE", FEW)
-    monkeypatch.setattr(store, "SKIPPED", 1)
+    monkeypatch.setattr(catching_up, "SKIPPED", 1)
 
 
 def charged(url: URL, first: int, last: int, **settings) -> int:

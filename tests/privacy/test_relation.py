@@ -293,6 +293,28 @@ def test_lemma_4_a_map_of_rows_moves_sums_by_no_more(columns, relation, data):
     assert true.l2_squared <= claimed.l2_squared
 
 
+@given(
+    st.lists(st.integers(0, 3), max_size=5),
+    st.lists(st.integers(0, 3), min_size=1, max_size=3),
+    st.integers(0, 3),
+)
+def test_lemma_5_the_number_of_different_values_moves_as_a_count(common, of_person, other):
+    def different(rows: list[int]) -> int:
+        return len(set(rows))
+
+    person = Relation(Neighbours.ADD_REMOVE, max_rows=len(of_person))
+    with_and_without = abs(different(common + of_person) - different(common))
+    assert with_and_without <= person.moves(ONE_COUNT).l1
+    replaced = abs(different([*common, of_person[0]]) - different([*common, other]))
+    assert replaced <= REPLACE.moves(ONE_COUNT).l1
+
+
+def test_lemma_5_is_attained():
+    assert ADD.moves(ONE_COUNT).l1 == len({1}) - len(set[int]())
+    assert Relation(Neighbours.ADD_REMOVE, max_rows=3).moves(ONE_COUNT).l1 == len({1, 2, 3})
+    assert REPLACE.moves(ONE_COUNT).l1 == len({1, 2}) - len({1})
+
+
 def test_single_counts_and_partitions():
     several = Relation(Neighbours.ADD_REMOVE, 3)
     assert [r.moves(ONE_COUNT) for r in (REPLACE, ADD, several)] == [

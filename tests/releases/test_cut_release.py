@@ -11,6 +11,7 @@ import tiny_release
 import understudy as us
 from tiny_release import DECLARATION, people, tiny
 from understudy.answer.cut_bins import CutBins
+from understudy.answer.plain import without_infinity
 from understudy.client.decode import answer_from_plain
 from understudy.domain.refinement import refined
 from understudy.query.linear import LinearQuery
@@ -19,7 +20,6 @@ from understudy.query.within_bins import EvenlySpread, averaged, enclosing, port
 from understudy.query.workload import marginals
 from understudy.releases.making import release
 from understudy.releases.release import Release
-from understudy.server.replies import without_infinity
 
 FRAME = people().to_pandas()
 PRIVATE = DECLARATION.replace("budget:", "neighbours: add-remove\nbudget:")

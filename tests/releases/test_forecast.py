@@ -15,7 +15,7 @@ from understudy.declaration.file import parse
 from understudy.errors import ParameterError, RefusedError
 from understudy.noise.samplers import SeededNoise
 from understudy.query.workload import Workload
-from understudy.releases.forecast import plan_release
+from understudy.releases.method_plan import plan_release
 
 TEXT = """\
 understudy: 1

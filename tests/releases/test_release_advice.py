@@ -23,6 +23,7 @@ from understudy.query.workload import Workload
 from understudy.rational import MIN_PARAMETER
 from understudy.releases import methods
 from understudy.releases.making import release
+from understudy.releases.method_choice import chosen, perform
 from understudy.releases.resumable_run import ResumableRun
 from understudy.releases.run import Run, Step, largest_epsilon
 
@@ -55,12 +56,12 @@ def refusal(run: Run, method: str, options: dict) -> str | None:
     """What `perform` says before it looks; None where the method fits."""
     try:
         if method == "auto" and not options.get("ranges"):
-            methods.chosen(run)
+            chosen(run)
             return None
         known = methods.named("residual" if method == "auto" else method)
         if not known.obstacle(run, options):
             return None
-        methods.perform(run, method, options)
+        perform(run, method, options)
     except RefusedError as error:
         return str(error)
     raise AssertionError("what has an obstacle is refused")
@@ -170,7 +171,7 @@ def test_auto_takes_the_adaptive_method_where_nothing_else_fits_a_smaller_univer
     run = run_of(project(SIZES["middle"], DELTA))
     too_large = replace(methods.METHODS["residual"], obstacle=lambda run, options: "too large")
     monkeypatch.setattr(methods, "METHODS", {**methods.METHODS, "residual": too_large})
-    assert methods.chosen(run) == "adaptive"
+    assert chosen(run) == "adaptive"
 
 
 def test_mistakes_are_told_before_what_stands_in_the_way():

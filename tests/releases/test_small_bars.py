@@ -20,7 +20,8 @@ from understudy.noise.samplers import SeededNoise
 from understudy.privacy.columns import PARTITION
 from understudy.privacy.relation import Neighbours
 from understudy.query.workload import Workload
-from understudy.releases.methods import METHODS, perform
+from understudy.releases.method_choice import perform
+from understudy.releases.methods import METHODS
 from understudy.releases.readme import readme
 from understudy.releases.report import page
 from understudy.releases.run import Outcome, Run

@@ -8,6 +8,7 @@ import pytest
 from session_table import DOMAIN, conjunction, curator
 from understudy.query.marginal import Marginal
 from understudy.sessions.opening import session as session_of
+from understudy.table.kept_counts import KeptCounts
 from understudy.table.truth import Truth
 
 PARTS = [
@@ -35,6 +36,7 @@ def scans(monkeypatch):
 def opened():
     one = curator(seed=4)
     one._truth._is_lasting = False
+    one._truth._counted = KeptCounts(DOMAIN, lasting=False)
     return session_of(one, alpha=0.02, queries=100)
 
 
@@ -70,6 +72,7 @@ def test_what_is_counted_ahead_is_charged_before_it_is_told(scans):
     """A question that cannot be paid whole buys nothing, and scans nothing."""
     session = session_of(curator(seed=4, epsilon=0.05), alpha=0.02, queries=100)
     session.curator._truth._is_lasting = False
+    session.curator._truth._counted = KeptCounts(DOMAIN, lasting=False)
     told = session.counts(PARTS)
     assert scans == []
     assert all(one.answer.source == "uncertified" for one in told.cells)

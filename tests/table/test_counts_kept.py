@@ -10,6 +10,7 @@ from understudy.declaration.declaration import SourceSpec
 from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain
 from understudy.errors import SourceChangedError
+from understudy.table import kept_counts
 from understudy.table import truth as module
 from understudy.table.source import in_memory, open_source
 from understudy.table.truth import Truth
@@ -47,7 +48,7 @@ def test_only_what_is_new_is_counted(passes: list[int]):
 
 
 def test_what_is_kept_is_bounded(passes: list[int], monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(module, "COUNTED_CELLS", 20)
+    monkeypatch.setattr(kept_counts, "COUNTED_CELLS", 20)
     truth = Truth(in_memory(frame()), DOMAIN)
     pairs = [("a", "b"), ("b", "c"), ("a", "c")]
     exact = {clique: frame().groupby(list(clique)).size().unstack().to_numpy() for clique in pairs}

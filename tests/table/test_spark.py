@@ -44,6 +44,25 @@ def test_a_statement_that_takes_too_long_is_ended(spark):
         source.read_through(DOMAIN)
 
 
+def test_a_statement_is_ended_although_the_first_interruption_came_before_its_job(spark, monkeypatch):
+    """Spark plans a statement before it has a job that could be interrupted: on a busy machine, for seconds."""
+    context, missed = type(spark.sparkContext), []
+    cancel = context.cancelJobsWithTag
+
+    def cancel_from_the_second_time(self, tag):
+        if missed:
+            cancel(self, tag)
+        missed.append(tag)
+
+    monkeypatch.setattr(context, "cancelJobsWithTag", cancel_from_the_second_time)
+    slow = "CAST(id % 10 AS INT) + length(coalesce(reflect('java.lang.Thread', 'sleep', 300L), '')) AS x"
+    spark.range(0, 100, 1, 2).selectExpr(slow).createOrReplaceGlobalTempView("slow_to_plan")
+    source = open_source(SourceSpec("spark", "slow_to_plan", schema="global_temp", time_limit=1), base=Path())
+    with pytest.raises(SourceError, match="could not read the table"):
+        source.read_through(DOMAIN)
+    assert len(missed) >= 2
+
+
 def test_an_error_of_the_engine_quotes_nothing(spark):
     failing = "assert_true(id < 5, concat('SECRET', id)) IS NULL AS ok"
     spark.range(10).selectExpr(failing, "CAST(id AS INT) AS x").where("ok").createOrReplaceGlobalTempView(

@@ -105,13 +105,8 @@ class MeasureQuestion:
         source = weakest(cells.answer.source for cells in counts.cells)
         value, error = np.asarray(told.point, np.float64), _distance(told.point, told)
         vouched = source != "uncertified"
-        expected = [
-            cells.answer.population_error + np.abs(cells.centre - cells.answer.value)
-            for cells in counts.cells
-            if cells.answer.population_error is not None
-        ]
         reach, beta, theorem = None, None, None
-        if vouched and len(expected) == len(counts.cells):
+        if vouched and (expected := counts.population_widths) is not None:
             wide = self._estimate(centres, expected, counts)
             reach = _distance(told.point, wide)
             beta, theorem = on_population(cells.answer for cells in counts.cells)

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from understudy.answer.answer import noise_together, on_population
 from understudy.answer.counts import Floats, SourceCounts
 from understudy.answer.sql_answer import SqlAnswer
@@ -72,12 +70,7 @@ class SelectQuestion(StatementQuestion):
         told = self._evaluated(counts, centres, widths)
         answers = [cells.answer for cells in counts.cells]
         reach, beta, theorem = None, None, None
-        expected = [
-            cells.answer.population_error + np.abs(cells.centre - cells.answer.value)
-            for cells in counts.cells
-            if cells.answer.population_error is not None
-        ]
-        if answers and len(expected) == len(answers):
+        if (expected := counts.population_widths) is not None:
             reach = tuple(
                 self.compiled.reach(centres, widths, expected, rows=counts.rows.bound, noises=noises)
             )

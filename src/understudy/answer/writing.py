@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import json
 from collections.abc import Iterator
 from importlib import import_module
 from itertools import islice
-from math import isfinite
 from pathlib import Path
 from typing import IO, Any
 
 from understudy.answer.answer import Answer
+from understudy.answer.plain import plain_scalar
 from understudy.answer.sql_answer import SqlAnswer
 from understudy.errors import ParameterError
 from understudy.output import csv_text, new_file
@@ -76,17 +75,11 @@ def _write_json(file: IO[bytes], pieces: Iterator[Any]) -> int:
     file.write(b"[")
     for table in pieces:
         for row in table.to_pylist():
-            text = json.dumps({key: _plain(value) for key, value in row.items()}, ensure_ascii=False)
+            text = json.dumps({key: plain_scalar(value) for key, value in row.items()}, ensure_ascii=False)
             file.write((",\n" if written else "\n").encode() + text.encode())
             written += 1
     file.write(b"\n]\n")
     return written
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dt.date):
-        return value.isoformat()
-    return None if isinstance(value, float) and not isfinite(value) else value
 
 
 def tables(answer: Answer | SqlAnswer) -> Iterator[Any]:

@@ -1,4 +1,8 @@
-"""`understudy ask`: questions on the command line, one by one or in a session."""
+"""`understudy ask`: questions on the command line, each at a price of its own.
+
+Those in a session are asked by `cli.session`, those to a server by `cli.ask_server`, and those to a release by
+`cli.ask_release`.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from understudy.cli.answer_file import answers_for_machines, check_answer_file, write_answer_file
 from understudy.cli.completion import complete_question
 from understudy.cli.interrupt import UNCHARGED, if_interrupted
-from understudy.cli.options import Json, Overwrite, ProjectFile, check_output, emit, tell_unread
+from understudy.cli.options import Json, Overwrite, ProjectFile, emit, tell_unread
 from understudy.cli.prices import (
     Charged,
     confirm,
@@ -196,7 +201,11 @@ def ask(
         check_order(buy, questions, given={"--error": error is not None, "--out": out is not None})
     opened = open_project(project)
     if out is not None:
-        _check_out(out, opened, project, questions, overwrite=overwrite)
+        from understudy.declaration.file import located
+        from understudy.ledger.declared import project_files
+
+        own = project_files(opened.declaration, file=located(project))
+        check_answer_file(out, questions, overwrite=overwrite, belonging=own)
     most = MAX_CELLS if max_cells is None else max_cells
     price: dict[str, Any] = {"epsilon": epsilon, "rho": rho, "error": error, "noise": noise}
     if session is not None:
@@ -264,20 +273,6 @@ def _kept(opened: Project, names: list[str], shown: int, named: str) -> str:
     return "nothing was charged beside what is shown" if shown else UNCHARGED
 
 
-def _check_out(out: Path, opened: Project, project: Path, questions: list[str], *, overwrite: bool) -> None:
-    """Find out before anything is paid whether the answer can be written where it is wanted."""
-    from understudy.answer.writing import check_format
-    from understudy.declaration.file import located
-    from understudy.errors import ParameterError
-    from understudy.ledger.declared import project_files
-
-    check_format(out)
-    if len(questions) > 1:
-        raise ParameterError("-o writes the rows of one answer: ask one question at a time")
-    own = project_files(opened.declaration, file=located(project))
-    check_output(out, overwrite=overwrite, belonging=own)
-
-
 def _confirm(
     opened: Project, prepared: list[PreparedQuestion[Any]], names: list[str], *, yes: bool, quiet: bool
 ) -> None:
@@ -305,12 +300,7 @@ def _give(
 
     if not quiet:
         show(question, answer, opened.ledger.budget, everything=everything, charged=charged)
-    if out is not None:
-        from understudy.answer.writing import write_answer
-
-        written = write_answer(out, answer, overwrite=overwrite)
-        if not quiet:
-            say(f"Wrote {out}: {written:,} rows.")
+    write_answer_file(out, answer, overwrite=overwrite, quiet=quiet)
 
 
 def _tell_left(
@@ -330,10 +320,7 @@ def _tell_left(
         {"question": q, **a.as_dict(), **charged.as_plain(budget)}
         for q, a, charged in zip(questions, answers, charges, strict=True)
     ]
-    if out is not None:  # the rows are in the file
-        rows = [{key: value for key, value in row.items() if key != "rows"} for row in rows]
-    written = {} if out is None else {"written": str(out)}
-    emit({"answers": rows, **left_as_plain(left, budget), **written})
+    emit(answers_for_machines(rows, out, **left_as_plain(left, budget)))
 
 
 def _show_quotes(

@@ -8,8 +8,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from understudy.cli.options import check_output, emit
-from understudy.cli.terminal import say
+from understudy.cli.answer_file import answers_for_machines, check_answer_file, write_answer_file
+from understudy.cli.options import emit
 from understudy.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -41,36 +41,22 @@ def ask_release(
     Neither the table nor its declaration is needed, and nothing is charged. A mistake in any question is found
     before the first answer is shown.
     """
-    from understudy.answer.writing import check_format, write_answer
-
-    if out is not None:
-        check_format(out)
-        if len(questions) > 1:
-            raise ParameterError("-o writes the rows of one answer: ask one question at a time")
-        check_output(out, overwrite=overwrite)
+    check_answer_file(out, questions, overwrite=overwrite)
     with _opened(release, url) as asked:
         answers = [asked.answer(question) for question in questions]
         told = {"release": release, "table": asked.certificate["table"], "beta": asked.beta}
-    written = 0
-    if out is not None:
-        written = write_answer(out, answers[0], overwrite=overwrite)
-    if as_json:
-        from understudy.cli.session import without_infinity
+    if not as_json:
+        from understudy.cli.show_answers import show
 
-        rows: list[dict[str, Any]] = [
+        for question, answer in zip(questions, answers, strict=True):
+            show(question, answer, None, everything=everything)
+    write_answer_file(out, answers[0], overwrite=overwrite, quiet=as_json)
+    if as_json:
+        rows = [
             {"question": question, **answer.as_dict()}
             for question, answer in zip(questions, answers, strict=True)
         ]
-        if out is not None:  # the rows are in the file
-            rows = [{key: value for key, value in row.items() if key != "rows"} for row in rows]
-        emit({"answers": without_infinity(rows), **told, **({} if out is None else {"written": str(out)})})
-        return
-    from understudy.cli.show_answers import show
-
-    for question, answer in zip(questions, answers, strict=True):
-        show(question, answer, None, everything=everything)
-    if out is not None:
-        say(f"Wrote {out}: {written:,} rows.")
+        emit(answers_for_machines(rows, out, **told))
 
 
 @contextmanager

@@ -7,9 +7,10 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
+from understudy.cli.answer_file import answers_for_machines, check_answer_file, write_answer_file
 from understudy.cli.ask_session import stopped_as_plain, tell_stopped, why_stopped
 from understudy.cli.interrupt import if_interrupted
-from understudy.cli.options import check_output, emit
+from understudy.cli.options import emit
 from understudy.cli.prices import confirm, error_line, left_as_plain, left_told, noise_told, price_told
 from understudy.cli.progress import busy, looking
 from understudy.cli.terminal import say
@@ -79,13 +80,7 @@ def ask_server(
     from understudy.client.connect import connect
     from understudy.ledger.interface import fresh_request
 
-    if out is not None:
-        from understudy.answer.writing import check_format
-
-        check_format(out)
-        if len(questions) > 1:
-            raise ParameterError("-o writes the rows of one answer: ask one question at a time")
-        check_output(out, overwrite=overwrite)
+    check_answer_file(out, questions, overwrite=overwrite)
     with connect(url) as server:
         asked = server.table(table or None)
         quotes = asked.quote_all(questions, **price)  # finds every mistake first
@@ -121,12 +116,7 @@ def ask_server(
                 show(question, answer, purse.budget, everything=everything)
             share = purse.budget.share(answer.cost)
             given.append({"question": question, **answer.as_dict(), "share": share, "request": name})
-            if out is not None:
-                from understudy.answer.writing import write_answer
-
-                written = write_answer(out, answer, overwrite=overwrite)
-                if not as_json:
-                    say(f"Wrote {out}: {written:,} rows.")
+            write_answer_file(out, answer, overwrite=overwrite, quiet=as_json)
         left, unanswered = _purse(asked), questions[len(given) :]
         why_not = "" if stopped is None else why_stopped(stopped, together[-1], len(given), len(questions))
         if not as_json:
@@ -134,15 +124,10 @@ def ask_server(
             if stopped is not None:
                 tell_stopped(f"{why_not}{again}", unanswered, quiet=False)
             return
-        from understudy.cli.session import without_infinity
-
-        if out is not None:  # the rows are in the file
-            given = [{key: value for key, value in row.items() if key != "rows"} for row in given]
-        written_to = {} if out is None else {"written": str(out)}
-        told = {"answers": without_infinity(given), **left_as_plain(left.remaining, left.budget)}
+        told = left_as_plain(left.remaining, left.budget)
         if stopped is not None:
             told |= stopped_as_plain(stopped, f"{why_not}{again}", unanswered)
-        emit({**told, **written_to})
+        emit(answers_for_machines(given, out, **told))
         if stopped is not None:
             tell_stopped(why_not, unanswered, quiet=True)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from understudy.cli.answer_file import answers_for_machines, write_answer_file
 from understudy.cli.interrupt import if_interrupted
 from understudy.cli.options import emit
 from understudy.cli.prices import confirm, error_line, left_as_plain, left_told, price_told
@@ -71,7 +72,7 @@ def ask_in_session(
     They are charged no more than that price. Where others who buy in the session have made them dearer, the
     command ends before the question that would pass it, with the status of a refusal.
     """
-    from understudy.cli.session import remarks, without_infinity
+    from understudy.cli.session import remarks
     from understudy.cli.show_answers import show
     from understudy.errors import PriceRoseError
 
@@ -96,17 +97,14 @@ def ask_in_session(
             show(question, answer, budget, everything=everything)
             for remark in remarks(entered, answer):
                 say(f"  {remark}")
-        if out is not None:
-            from understudy.answer.writing import write_answer
-
-            write_answer(out, answer, overwrite=overwrite)
+        write_answer_file(out, answer, overwrite=overwrite, quiet=as_json)
     left, unanswered = entered.remaining, questions[len(given) :]
     why = "" if stopped is None else why_stopped(stopped, several.price, len(given), len(questions))
     if as_json:
         told: dict[str, Any] = {**left_as_plain(left, budget), "contradicted": entered.contradicted}
         if stopped is not None:
             told |= stopped_as_plain(stopped, why, unanswered)
-        emit({"answers": without_infinity(given), **told})
+        emit(answers_for_machines(given, out, **told))
     else:
         say(left_told(left, budget))
     if stopped is not None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from understudy.planner.filters import FilterAdvice
     from understudy.planner.solve import Plan
     from understudy.privacy.noise_name import Noise
-    from understudy.releases.forecast import MethodPlan
+    from understudy.releases.method_plan import MethodPlan
 
 LEGEND = {
     "split": "fresh rows for each query",
@@ -282,7 +282,7 @@ def _as_release(project: Path, marginals: int, found: Plan, beta: float) -> list
         return []
     from understudy.declaration.file import located, read
     from understudy.query.workload import Workload
-    from understudy.releases.forecast import plan_release
+    from understudy.releases.method_plan import plan_release
 
     declaration = read(located(project))
     workload = Workload.all_marginals(declaration.domain, marginals)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from understudy.errors import ParameterError
@@ -67,12 +66,3 @@ def _reach(answer: Answer | SqlAnswer) -> str:
         )
     widest = float(answer.population_error.max())  # type: ignore[union-attr]
     return f"{widest:.4g} of the rows" if widest < 1 else f"{widest:,.0f} people"
-
-
-def without_infinity(value: Any) -> Any:
-    """Plain values for machines: what has no bound is null."""
-    if isinstance(value, dict):
-        return {key: without_infinity(part) for key, part in value.items()}
-    if isinstance(value, list):
-        return [without_infinity(part) for part in value]
-    return None if isinstance(value, float) and not isfinite(value) else value

@@ -27,6 +27,7 @@ from understudy.curator.pricing import QuestionPricing
 from understudy.curator.question_price import QuestionPrice
 from understudy.curator.quote import error_of
 from understudy.errors import ParameterError, RefusedError
+from understudy.mechanism.additive import CURRENCY_OF
 from understudy.mechanism.concentrated_noise import ConcentratedNoise
 from understudy.mechanism.laplace import LaplaceMechanism
 from understudy.query.marginal import Marginal
@@ -157,7 +158,7 @@ class GroupPricing:
         high, low = _whole_price(kept.measured), _whole_price(failed.measured)
         if not (high and low) or any(marginal.moment is not None for marginal in self._marginals):
             return kept
-        named = "epsilon" if asked.noise == "laplace" else "rho"
+        named = CURRENCY_OF[asked.noise]
         while low < high * NEAR:
             middle = _rounded_up((low + high) / 2)
             if not low < middle < high:

@@ -9,13 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from understudy.mechanism.additive import Additive
+from understudy.mechanism.additive import Additive, adds_noise, law_of
 from understudy.mechanism.bounded_noise import BoundedMechanism
-from understudy.mechanism.gaussian import GaussianMechanism
 from understudy.mechanism.laplace import LaplaceMechanism
 from understudy.mechanism.quantile import QuantileMechanism
 from understudy.mechanism.quantile_hierarchy import QuantileHierarchy
-from understudy.mechanism.rounded_normal import RoundedNormalMechanism
 from understudy.noise.sums import NEARLY_NORMAL, NoiseLaw, weighted_bound
 from understudy.privacy.event import Event, Together
 from understudy.query.cell_noise import CellNoise
@@ -87,20 +85,12 @@ def _cell_noise(
     rounding = 0.0 if marginal.moment is None else 0.5
     if not marginal.where.is_counting:
         rounding = rows / 2
-    match mechanism:
-        case LaplaceMechanism():
-            moved, variance, step = mechanism.l1, mechanism.variance, 1.0
-            law = NoiseLaw("laplace", mechanism.scale)
-        case GaussianMechanism():
-            moved, variance, step = mechanism.l2_squared, mechanism.parameter, 1.0
-            law = NoiseLaw("gaussian", mechanism.parameter)
-        case RoundedNormalMechanism():
-            moved, variance, step = mechanism.l2_squared, mechanism.parameter, 0.5
-            law = NoiseLaw("rounded", mechanism.parameter)
-        case _:
-            return None
-    if moved == 0:
+    if isinstance(mechanism, QuantileMechanism | QuantileHierarchy) or (law := law_of(mechanism)) is None:
+        return None
+    if not adds_noise(mechanism):
         return CellNoise(0.0, 0.0, 0.0)
+    step = 0.5 if law.kind == "rounded" else 1.0
+    variance = mechanism.variance if law.kind == "laplace" else law.parameter
     plain = LatticeSums(law, resolution)
     bound = plain if law.kind == "laplace" else None
     spread, off = float(variance) / resolution**2, (step + rounding) / resolution

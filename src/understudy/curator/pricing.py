@@ -42,12 +42,13 @@ from understudy.curator.prepared_measurement import PreparedMeasurement
 from understudy.curator.question_price import QuestionPrice
 from understudy.errors import ParameterError, RefusedError
 from understudy.ledger.interface import Ledger
+from understudy.mechanism.additive import CURRENCY_OF
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import DELTA_UNITS, UNITS, delta_units
 from understudy.privacy.event import Event, Pure, unversioned
 from understudy.privacy.filter import RenyiFilter
 from understudy.privacy.noise_name import Noise
-from understudy.privacy.price import Currency, Price
+from understudy.privacy.price import Price
 from understudy.query.disjoint import disjoint_stacks
 from understudy.query.marginal import Marginal
 from understudy.query.quantile_end import QuantileEnd
@@ -55,9 +56,6 @@ from understudy.rational import probability
 
 DEFAULT_SHARE = Fraction(1, 100)
 """Part of the whole budget that a question costs when nothing is said about its price or error."""
-
-CURRENCY: dict[str, Currency] = {"laplace": "epsilon", "gaussian": "rho", "bounded": "rho"}
-"""What each noise is paid in by itself."""
 
 SPARE = 64
 """Bounded noise is chosen while δ is left for so many like it: several may be charged at the same time."""
@@ -299,7 +297,7 @@ class QuestionPricing:
             # A question that is public as a whole costs nothing at any price.
             priced = paid or tuple((place,) for place in range(len(marginals[:1])))
             prices = [self._price_of(stack, divided) for stack in priced]
-            each = max(prices, key=lambda one: one.amount, default=Price(CURRENCY[noise], Fraction(1)))
+            each = max(prices, key=lambda one: one.amount, default=Price(CURRENCY_OF[noise], Fraction(1)))
         else:
             each = self._part(self._whole(asked, noise), max(len(paid), 1), rounded=rounded)
         return self._prepared(divided, each)
@@ -353,7 +351,7 @@ class QuestionPricing:
             parts = [_part_of(marginals[stack[0]]) if len(stack) == 1 else Fraction(1) for stack in paid]
             whole = self._whole(divided.asked, divided.noise)
             found = [self._part(whole, sum(parts) / part, rounded=True) for part in parts]
-        usual = found[0] if found else Price(CURRENCY[divided.noise], Fraction(1))
+        usual = found[0] if found else Price(CURRENCY_OF[divided.noise], Fraction(1))
         prices = [usual] * len(marginals)
         for stack, price in zip(paid, found, strict=True):
             for place in stack:
@@ -371,7 +369,7 @@ class QuestionPricing:
             largest,
             error=error,
             beta=beta,
-            currency=CURRENCY[divided.noise],
+            currency=CURRENCY_OF[divided.noise],
             beside=[marginal for marginal in stack if marginal is not largest],
             certain=divided.noise == "bounded",
         )

@@ -18,7 +18,7 @@ import numpy as np
 
 from understudy.answer.answer import Answer
 from understudy.curator.curator import Curator
-from understudy.curator.sparse_handle import SparseHandle, counting_query
+from understudy.curator.open_sparse_vector import OpenSparseVector, counting_query
 from understudy.errors import HandleClosedError, RefusedError, RequestConflictError
 from understudy.lectures.asking import Asked, QueryReader, RepeatMemory, curator_of
 from understudy.lectures.online_terms import OnlineTerms
@@ -102,7 +102,7 @@ class OnlineConstruction:
         self._journal = curator.recorded(
             terms.text(), lambda text: Journal(curator.ledger, text, name=name, analyst=analyst)
         )
-        self._run: SparseHandle | None = None
+        self._run: OpenSparseVector | None = None
         self._lost = 0
         self._catch_up()
 
@@ -112,12 +112,13 @@ class OnlineConstruction:
         return self.terms.updates - self.updates
 
     def ask(self, question: Asked) -> Answer:
-        """The count of a question, in people: the stand-in's where it is found right, else a bought one.
+        """The count of a `question`, in people: the stand-in's where it is found right, else a bought one.
 
-        What was asked before is answered again for nothing, and is not counted. After the last update the answer
-        is the stand-in's: `implied` where a theorem bounds the updates, else `uncertified`, with an infinite
-        error. Raises a `QueryError` where the question is not one of one number, has weights other than 0 and 1,
-        or is about another domain, a `HandleClosedError` where all questions were asked, an
+        A run of the sparse vector is charged when it begins, and the answer that ends it before it is drawn.
+        Returns an `Answer`. What was asked before is answered again for nothing, and is not counted. After the
+        last update the answer is the stand-in's: `implied` where a theorem bounds the updates, else `uncertified`,
+        with an infinite error. Raises a `QueryError` where the question is not one of one number, has weights
+        other than 0 and 1, or is about another domain, a `HandleClosedError` where all questions were asked, an
         `InsufficientBudgetError` where a run or an answer cannot be paid, and a `RefusedError` where another
         process is asking at this moment.
         """
@@ -194,19 +195,27 @@ class OnlineConstruction:
         return value
 
     def _bought(self, marginal: Marginal) -> float:
-        """One that was paid by a process that did not live to see it, of a frame that is now another, is lost."""
-        request, lost = f"{self._journal.name} answer {self.updates + 1}", 0
-        while True:
-            try:
-                [answer] = self.curator.measure_all(
-                    [marginal],
-                    self.terms.answer_price,
-                    request=f"{request}.{lost}" if lost else request,
-                    analyst=self.analyst,
-                )
-                return float(answer.value)
-            except RequestConflictError:
-                lost += 1
+        """The answer of the next update, which whoever paid for it last may not have lived to see.
+
+        One that was paid for rows that are others now is lost, and bought once more under a name of its own; the
+        ledger knows how many there are.
+        """
+        request = f"{self._journal.name} answer {self.updates + 1}"
+        names = [debit.request for debit in self.curator.ledger.debits(request)]
+        lost = max(len([name for name in names if name == request or name.startswith(f"{request}.")]) - 1, 0)
+        try:
+            return self._measured(marginal, request, lost)
+        except RequestConflictError:
+            return self._measured(marginal, request, lost + 1)
+
+    def _measured(self, marginal: Marginal, request: str, lost: int) -> float:
+        [answer] = self.curator.measure_all(
+            [marginal],
+            self.terms.answer_price,
+            request=f"{request}.{lost}" if lost else request,
+            analyst=self.analyst,
+        )
+        return float(answer.value)
 
     def _answer(self, query: LinearQuery, value: float, error: float, source: str, before: Any) -> Answer:
         marginal = Marginal.of(query)

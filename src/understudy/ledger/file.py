@@ -48,6 +48,23 @@ def make(path: Path) -> None:
         ) from None
 
 
+def is_there(file: Path) -> bool:
+    """Whether there is a ledger's file; what cannot be looked at, or has lost its half, is not called absent."""
+    try:
+        size = file.stat().st_size
+    except FileNotFoundError:
+        size = 0
+    except OSError as error:
+        raise _hidden(file, error) from error
+    log = file.with_name(file.name + "-wal")
+    if size == 0 and log.exists() and log.stat().st_size:
+        raise LedgerError(
+            f"half of the ledger is missing: {log.name} is there, and {file.name} is not",
+            remedy="Put the file back, and do not remove the other; nothing was spent",
+        )
+    return file.exists()
+
+
 def identity(path: Path | str) -> FileIdentity:
     """Device and inode of the ledger's file, which must have one name; a LedgerError if it has none or several."""
     try:
@@ -55,9 +72,7 @@ def identity(path: Path | str) -> FileIdentity:
     except FileNotFoundError:
         raise _gone(path) from None
     except OSError as error:
-        raise LedgerError(
-            f"the ledger {path} cannot be looked at: {error.strerror}", remedy="Ask whoever keeps it"
-        ) from None
+        raise _hidden(path, error) from None
     if found.st_nlink > 1:
         raise LedgerError(
             f"the ledger {path} has {found.st_nlink} names (hard links): programs that use different ones do not "
@@ -97,6 +112,12 @@ def is_mount_point(path: Path) -> bool:
     listed = [line.split(" ")[4] for line in lines if line.count(" ") > 4]
     # Spaces, tabs, line feeds and backslashes of a path are octal there.
     return wanted in (_ESCAPED.sub(lambda found: chr(int(found[1], 8)), place) for place in listed)
+
+
+def _hidden(path: Path | str, error: OSError) -> LedgerError:
+    return LedgerError(
+        f"the ledger {path} cannot be looked at: {error.strerror}", remedy="Ask whoever keeps it"
+    )
 
 
 def _gone(path: Path | str) -> LedgerError:

@@ -9,20 +9,22 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, insert
 from sqlalchemy.engine import URL
 
 from understudy.errors import LedgerError, UnderstudyError
-from understudy.ledger import schema, snapshot, stored_entries
+from understudy.ledger import schema, stored_entries
 from understudy.ledger.books import ANALYST, Books, Due, Share, checked_name, short_question, timestamp
+from understudy.ledger.catching_up import caught_up, check_witnessed, rolled_back
 from understudy.ledger.chain import START, Entry, canonical
 from understudy.ledger.database import TIMEOUT, Database
+from understudy.ledger.file import is_there
 from understudy.ledger.group import GroupCommit, Ticket
 from understudy.ledger.interface import Debit, Hidden, JournalStep, LedgerEntry, WantedCharge
 from understudy.ledger.page import Advance, Charge, Operation, Page, Settle
 from understudy.ledger.paging import PageRequest, readable
 from understudy.ledger.recorded import Recorded, broken, budget_of, rule_of, terms
-from understudy.ledger.schema import ENTRY, LEDGER
+from understudy.ledger.schema import LEDGER
 from understudy.ledger.stored_page import StoredPage
 from understudy.ledger.view import ledger_html
 from understudy.ledger.witness import Witness
@@ -30,15 +32,12 @@ from understudy.privacy.accountant import Accountant
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import Cost
 from understudy.privacy.event import Event, SpentBefore
-from understudy.privacy.joint import RULE_3
+from understudy.privacy.joint import RULE_4
 from understudy.privacy.limits import Limits
 from understudy.privacy.recording import as_plain
 from understudy.rational import Number, exact
 
 Result = TypeVar("Result")
-
-SKIPPED = 100
-"""Fewer entries than this are read rather than skipped to a snapshot."""
 
 MOST_UNANSWERED = 1 << 12
 """Debits without an answer that an open ledger remembers; it reads others back."""
@@ -73,7 +72,7 @@ class DurableLedger:
         self._witness = witness
         self._clock = clock
         self._database = Database(url, timeout=timeout)
-        self._rule = RULE_3
+        self._rule = RULE_4
         self.limits = Limits() if limits is None else limits
         self._accountant = accountant
         self._blank = self._empty()
@@ -273,7 +272,7 @@ class DurableLedger:
             self._witness.check(self.name)  # while nothing is spent yet
         with self._database.writing(tables=not found, new=not found) as tx:
             if found:
-                recorded = self._caught_up(tx, self._recorded, locked=True)
+                recorded = caught_up(tx, self.name, self._recorded, self._blank, locked=True)
             else:  # it is begun here, unless others just did: whoever comes first sets the terms
                 schema.migrate(tx)
                 recorded = self._stored(tx) if schema.holds(tx, self.name) else self._begin(tx)
@@ -316,42 +315,10 @@ class DurableLedger:
             self._recorded
         )  # before the transaction, which does not see what other threads commit meanwhile
         with self._database.reading() as tx:
-            recorded = self._caught_up(tx, known, locked=False)
+            recorded = caught_up(tx, self.name, known, self._blank, locked=False)
         if recorded.entries > self._recorded.entries:
             self._recorded = recorded
         return recorded
-
-    def _caught_up(self, tx: Connection, known: Recorded, *, locked: bool) -> Recorded:
-        """What was known, with the entries that others wrote since: a copy, so that a failure forgets it."""
-        found = stored_entries.head(tx, self.name, locked=locked)
-        if found is None:
-            raise _rolled_back(0, known.entries) if known.entries else broken(1)
-        entries, head, version = found
-        schema.check(version)
-        if type(entries) is not int:  # SQLite keeps any type in any column
-            raise broken(0)
-        many = entries - known.entries >= SKIPPED
-        recorded = self._skipped_to_snapshot(tx, known, entries) if many else known.copy()
-        while entries > recorded.entries:
-            later = stored_entries.later(tx, self.name, recorded.entries)
-            if not later:
-                break
-            for entry in later:
-                recorded.read(entry)
-        if recorded.entries > entries:
-            raise _rolled_back(entries, recorded.entries)
-        if (recorded.entries, recorded.head) != (entries, head):
-            raise broken(entries)
-        return recorded
-
-    def _skipped_to_snapshot(self, tx: Connection, known: Recorded, entries: int) -> Recorded:
-        """What was known, or what the newest snapshot adds to it without reading the entries in between."""
-        found = snapshot.newest(tx, self.name, self._blank, seen=known.entries, entries=entries)
-        if found is None:
-            return known.copy()
-        if known.entries and not snapshot.is_still_there(tx, self.name, known):
-            raise broken(known.entries)
-        return found
 
     # ---- opening
 
@@ -361,7 +328,7 @@ class DurableLedger:
         if self._recorded.entries:
             return True
         # To connect to a file that is not there would make it.
-        stored = not self._database.is_sqlite or _is_there(Path(self._database.place))
+        stored = not self._database.is_sqlite or is_there(Path(self._database.place))
         if stored:
             self._database.check()
             with self._database.reading() as tx:
@@ -370,7 +337,7 @@ class DurableLedger:
             if self._witness is not None and self._witness.knows(self.name):
                 seen, _ = self._witness.seen(self.name)
                 if seen:
-                    raise _rolled_back(0, seen)
+                    raise rolled_back(0, seen)
             return False
         with self._database.writing(tables=True) as tx:
             schema.migrate(tx)
@@ -384,9 +351,9 @@ class DurableLedger:
     def _stored(self, tx: Connection) -> Recorded:
         """The ledger as the store has it, which must be as declared, and as the witness saw it."""
         self._check_terms(tx)
-        recorded = self._caught_up(tx, self._recorded, locked=True)
+        recorded = caught_up(tx, self.name, self._recorded, self._blank, locked=True)
         if self._witness is not None:
-            self._check_witness(tx, recorded, self._witness)
+            check_witnessed(tx, self.name, recorded, self._witness)
         return recorded
 
     def _begin(self, tx: Connection) -> Recorded:
@@ -431,19 +398,6 @@ class DurableLedger:
                 remedy="The recorded one rules: declare it again; nothing was spent",
             )
 
-    def _check_witness(self, tx: Connection, recorded: Recorded, witness: Witness) -> None:
-        entries, head = witness.seen(self.name)
-        if entries > recorded.entries:
-            raise _rolled_back(recorded.entries, entries)
-        if entries == 0:
-            return
-        at = select(ENTRY.c.hash).where(ENTRY.c.ledger == self.name, ENTRY.c.number == entries)
-        if tx.execute(at).scalar_one_or_none() != head:
-            raise LedgerError(
-                f"the ledger is not the one its witness saw: entry {entries} has another hash",
-                remedy="Restore the ledger's newest copy; nothing was spent",
-            )
-
 
 def _apply(tickets: list[Ticket[Operation]], page: Page) -> None:
     for ticket in tickets:
@@ -451,29 +405,3 @@ def _apply(tickets: list[Ticket[Operation]], page: Page) -> None:
             ticket.result, ticket.error = ticket.work.apply(page), None
         except UnderstudyError as refusal:
             ticket.error = refusal
-
-
-def _is_there(file: Path) -> bool:
-    """Whether there is a ledger's file; what cannot be looked at, or has lost its half, is not called absent."""
-    try:
-        size = file.stat().st_size
-    except FileNotFoundError:
-        size = 0
-    except OSError as error:
-        raise LedgerError(
-            f"the ledger {file} cannot be looked at: {error.strerror}", remedy="Ask whoever keeps it"
-        ) from error
-    log = file.with_name(file.name + "-wal")
-    if size == 0 and log.exists() and log.stat().st_size:
-        raise LedgerError(
-            f"half of the ledger is missing: {log.name} is there, and {file.name} is not",
-            remedy="Put the file back, and do not remove the other; nothing was spent",
-        )
-    return file.exists()
-
-
-def _rolled_back(found: int, seen: int) -> LedgerError:
-    return LedgerError(
-        f"the ledger was rolled back: it has {found} entries, and {seen} were seen before",
-        remedy="Restore its newest copy; nothing was spent",
-    )

@@ -13,12 +13,16 @@ from understudy.mechanism.bounded_noise import BoundedMechanism
 from understudy.mechanism.gaussian import GaussianMechanism
 from understudy.mechanism.laplace import LaplaceMechanism
 from understudy.mechanism.rounded_normal import RoundedNormalMechanism
+from understudy.noise.sums import LawKind, NoiseLaw
 from understudy.privacy.price import Currency, Price
 from understudy.privacy.relation import Sensitivity
 from understudy.rational import Number
 
 ROUNDED_KEY = b"rounded normal noise\n"
 """Part of the key of a look that buys rounded normal noise for its price in rho, and not discrete noise."""
+
+CURRENCY_OF: dict[str, Currency] = {"laplace": "epsilon", "gaussian": "rho", "bounded": "rho"}
+"""What each noise that a question can name (`privacy.noise_name`) is paid in."""
 
 Additive = LaplaceMechanism | GaussianMechanism | RoundedNormalMechanism | BoundedMechanism
 
@@ -36,6 +40,31 @@ def noise_for(price: Price, moved: Sensitivity, *, rounded: bool = False) -> Add
         return LaplaceMechanism(epsilon=price.amount, l1=moved.l1)
     kind = RoundedNormalMechanism if rounded else GaussianMechanism
     return kind(rho=price.amount, l2_squared=moved.l2_squared)
+
+
+def usual_noise(currency: Currency) -> LawKind:
+    """The noise that `noise_for` adds for a price in `currency` where nothing else is asked for."""
+    return "laplace" if currency == "epsilon" else "gaussian"
+
+
+def law_of(mechanism: Additive) -> NoiseLaw | None:
+    """The law of the noise on one entry; None of bounded noise, for whose sums no bound is known here."""
+    match mechanism:
+        case LaplaceMechanism():
+            return NoiseLaw("laplace", mechanism.parameter)
+        case GaussianMechanism():
+            return NoiseLaw("gaussian", mechanism.parameter)
+        case RoundedNormalMechanism():
+            return NoiseLaw("rounded", mechanism.parameter)
+        case BoundedMechanism():
+            return None
+
+
+def adds_noise(mechanism: Additive) -> bool:
+    """Whether somebody can move the values, so that there is noise on them."""
+    return bool(
+        mechanism.l1 if isinstance(mechanism, LaplaceMechanism | BoundedMechanism) else mechanism.l2_squared
+    )
 
 
 @lru_cache(

@@ -16,8 +16,9 @@ from understudy.mechanism.exponential import ExponentialMechanism, ExponentialSe
 from understudy.mechanism.parameters import lattice_sensitivity, whole
 from understudy.noise.samplers import NoiseSource, uniform_below
 from understudy.noise.selection import choose
+from understudy.privacy.columns import CountColumns
 from understudy.privacy.event import Selection
-from understudy.privacy.relation import Neighbours, Relation, Sensitivity
+from understudy.privacy.relation import Relation, Sensitivity
 from understudy.rational import privacy_parameter
 
 Whole = NDArray[np.int64]
@@ -120,17 +121,13 @@ class QuantileMechanism(ExponentialSelection):
 def quantile_sensitivity(level: Fraction, relation: Relation, *, one_cell_of_all: bool) -> Sensitivity:
     """How far neighbours move the losses of all cells together, each cell by its largest.
 
-    A row that is added or removed moves those of its cell by at most max(a, b - a). A replaced row is removed from
-    one cell and added to another, or moves b·r(k) by b in one, which is no more; where all rows are in one cell
-    (`one_cell_of_all`) it is always the latter.
+    The loss of a step k is a distance of b·r(k) - a·n, to which a row of the cell adds b - a or -a. So the losses
+    of a cell move no further than a sum over its rows of weights between -a and b - a, and those of all cells no
+    further than such sums side by side; with `one_cell_of_all` there is one cell, in which all rows lie.
     """
     a, b = level.numerator, level.denominator
-    alone = max(a, b - a)
-    if relation.kind is Neighbours.ADD_REMOVE:
-        moved = relation.max_rows * alone
-    else:
-        moved = b if one_cell_of_all else 2 * alone
-    return Sensitivity(moved, moved**2)
+    sums = CountColumns(1 if one_cell_of_all else 2, low=-a, high=b - a)
+    return relation.moves(sums).of_distance
 
 
 def shift_for(

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.errors import ParameterError
-from understudy.mechanism.additive import noise_for
+from understudy.mechanism.additive import adds_noise, law_of, noise_for
 from understudy.mechanism.bounded_noise import BoundedMechanism
 from understudy.mechanism.card import Card, Family
 from understudy.mechanism.gaussian import GaussianMechanism
@@ -27,7 +27,7 @@ from understudy.mechanism.quantile_cuts import (
 )
 from understudy.mechanism.rounded_normal import RoundedNormalMechanism
 from understudy.noise.samplers import NoiseSource
-from understudy.noise.sums import LawKind, NoiseLaw
+from understudy.noise.sums import NoiseLaw
 from understudy.privacy.cost import UNITS
 from understudy.privacy.event import Event, GaussianNoise, LaplaceNoise, RoundedNormal, Together
 from understudy.privacy.price import Currency, Price
@@ -108,7 +108,7 @@ class QuantileHierarchy:
             raise ParameterError("the levels of quantiles are different numbers between 0 and 1, in order")
         if len(self.rounds) != len(round_parts(self.steps, len(self.levels))):
             raise ParameterError("a hierarchy has as many rounds as its measure needs")
-        if not all(_moves(mechanism) for mechanism in self.rounds):
+        if not all(adds_noise(mechanism) for mechanism in self.rounds):
             raise ParameterError("counts that nobody can move have quantiles that need no mechanism")
 
     @classmethod
@@ -191,13 +191,10 @@ def _noise(price: Price, moved: Sensitivity, *, rounded: bool) -> RoundNoise:
     return made
 
 
-def _moves(mechanism: RoundNoise) -> bool:
-    return bool(mechanism.l1 if isinstance(mechanism, LaplaceMechanism) else mechanism.l2_squared)
-
-
 def _law(mechanism: RoundNoise) -> NoiseLaw:
-    kinds: dict[type, LawKind] = {LaplaceMechanism: "laplace", RoundedNormalMechanism: "rounded"}
-    return NoiseLaw(kinds.get(type(mechanism), "gaussian"), mechanism.parameter)
+    law = law_of(mechanism)
+    assert law is not None
+    return law
 
 
 def _one(events: Sequence[Event]) -> Event:

@@ -8,7 +8,7 @@ common but
     add-remove   the rows a₁, …, a_k of one person, k ≤ m = `max_rows`, which one of the two tables lacks: the
                  sums differ by the sum of their columns.
 
-Every sensitivity of the program follows from four lemmas, in which ‖·‖ is the L1 or the Euclidean norm.
+Every sensitivity of the program follows from five lemmas, in which ‖·‖ is the L1 or the Euclidean norm.
 
     Lemma 1 (sums)       The sums of neighbours are apart by at most max ‖v_a - v_b‖ under `replace`, and by at
                          most m·max ‖v_a‖ under `add-remove`. Both are attained: by any two rows that are farthest
@@ -23,6 +23,11 @@ Every sensitivity of the program follows from four lemmas, in which ‖·‖ is 
     Lemma 4 (maps)       A map of each row to a row of another universe, as the merging of values is, takes
                          neighbours to neighbours or to equal tables; so what holds of sums over the rows of the
                          other universe holds of the same sums after the map.
+    Lemma 5 (numbers)    A number that is no sum, and that one more row raises by between l and h whatever
+                         the other rows are, as the number of different values by 0 or 1, moves no further than a
+                         sum over rows of weights between l and h does: under `replace` both tables have the number
+                         of their common rows and between l and h more, under `add-remove` the m rows are added
+                         one after the other. (`columns.CountColumns` of one cell)
 """
 
 from __future__ import annotations

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from understudy.answer.answer import Answer
 from understudy.curator.curator import Curator
+from understudy.curator.look_events import look_event
 from understudy.domain.domain import Clique, Domain
 from understudy.errors import InsufficientBudgetError, RefusedError
 from understudy.mechanism.look import Look
@@ -65,8 +66,10 @@ class Step:
 class MarginalAnswer:
     """Counts of a workload's marginal, all within `error` jointly with every other answer of the release.
 
-    `basis` says what the error rests on: `measured` (the law of noise that was added), `certified` (a theorem
-    about the whole mechanism), `bounded` (a bound that was paid for), or `uncertified`, where `error` is infinite.
+    `clique` names its attributes; `counts` and `error` have a number of people for each cell, and an axis for each
+    attribute. `basis` says what the error rests on: `measured` (the law of noise that was added), `certified` (a
+    theorem about the whole mechanism), `bounded` (a bound that was paid for), or `uncertified`, where `error` is
+    infinite.
     """
 
     clique: Clique
@@ -266,7 +269,8 @@ class Run:
         """Buy what a mechanism releases."""
         self.tell(_doing(step, "measuring"))
         found = self.curator._buy(look, request=self.request(step), analyst=self.analyst).released
-        price = self.curator.ledger.budget.price(self.curator._event_of(look))
+        budget = self.curator.ledger.budget
+        price = budget.price(look_event(look, self.curator.relation, budget))
         self.steps.append(Step(step, look.key.split(" #")[0], price))
         self.tell("fitting the stand-in")
         return found

@@ -17,9 +17,7 @@ from itertools import combinations
 
 from understudy.domain.domain import Clique, Domain
 from understudy.errors import ParameterError
-from understudy.mechanism.additive import Additive
-from understudy.mechanism.gaussian import GaussianMechanism
-from understudy.mechanism.laplace import LaplaceMechanism
+from understudy.mechanism.additive import Additive, law_of
 from understudy.noise.sums import NoiseLaw, sum_bound
 from understudy.privacy.price import Price
 from understudy.query.marginal import Marginal
@@ -102,9 +100,8 @@ def _law(run: Run, price: Price) -> NoiseLaw | None:
     mechanism: Additive
     marginal = Marginal(run.domain, max(run.workload, key=run.domain.size))
     mechanism, _ = run.curator.calibration.mechanism(marginal, price)
-    if isinstance(mechanism, LaplaceMechanism):
-        return NoiseLaw("laplace", mechanism.parameter)
-    return NoiseLaw("gaussian", mechanism.parameter) if isinstance(mechanism, GaussianMechanism) else None
+    law = law_of(mechanism)
+    return None if law is None or law.kind == "rounded" else law
 
 
 def _mean(

@@ -16,7 +16,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from understudy.errors import ParameterError, RequestConflictError, UnderstudyError
-from understudy.server.store import ServerStore, as_text, check_text
+from understudy.server.store import ServerStore, as_text
+from understudy.server.store_connection import check_text
 
 if TYPE_CHECKING:
     from understudy.privacy.cost import Cost

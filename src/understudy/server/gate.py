@@ -2,6 +2,8 @@
 
     caller → rate → size → compile → price → limit, approval → queue → session → log → time grid → reply
 
+Rates and queues, and so whose turn it is, are those of its base (`turns`).
+
 Doors find out who calls (`tokens`), translate, and call this; they decide nothing. Every method takes a `Caller`
 and returns plain data, or raises a `Problem`. The gate does no mathematics: it calls `Session` and `Project`, and
 only the ledger grants. What a method refuses and how long it takes depend on public values, on released answers,
@@ -19,11 +21,9 @@ and the ledger (for a session, its journal) charges nothing twice.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from understudy.errors import LedgerError, SourceError, StoreError, UnderstudyError
 from understudy.ledger.interface import fresh_request
@@ -36,56 +36,38 @@ from understudy.server.config import ServerConfig
 from understudy.server.gate_reply import AskedBy, GateReply, approval_as_plain
 from understudy.server.house import House, OpenTable, ServedTable, SessionTerms
 from understudy.server.inquiry import MOST_QUESTIONS, Inquiry
-from understudy.server.pace import RateLimiter, ResponseGrid
+from understudy.server.pace import ResponseGrid
 from understudy.server.pauses import Pauses
 from understudy.server.prices import priced, priced_together
 from understudy.server.problems import Problem, problem_of
-from understudy.server.queue import FairQueue, SharedWork, stopping
+from understudy.server.queue import SharedWork
 from understudy.server.shelf import KnownAnswer
 from understudy.server.store import ServerStore
 from understudy.server.tokens import Caller, Tokens
-
-LOOK_THREADS = 28  # most of them wait for a disk: debits that come together share a transaction
-FREE_THREADS = 4
-
-PRICE_RISE = 1.1
-"""What an approved question may cost when it is asked, as a multiple of the price that was approved."""
+from understudy.server.turns import Turns
 
 OWN_LINE = "/server"
 """The line of the server's own work in the queues: no analyst has this name, and it is not that of nobody."""
 
-Given = TypeVar("Given")
 
-
-_ADMITTED: ContextVar[bool] = ContextVar("admitted", default=False)
-"""Whether the request that is being answered was counted already."""
-
-
-class Gate:
+class Gate(Turns):
     """What every door calls. Made by a running server; its coroutines belong to one event loop."""
 
     def __init__(self, config: ServerConfig, house: House, store: ServerStore) -> None:
-        self.config = config
-        self.house = house
+        super().__init__(config, house)
         self.store = store
         self.tokens = Tokens(store)
         self.asked = Asked(store)
         self.approvals = Approvals(store)
         self.pauses = Pauses(store)
         self.audit = AuditLog(store)
-        rates = config.rates
-        self.rates = RateLimiter(rates.requests)
         self.grid = ResponseGrid(config.response_grid_ms)
-        limits = {"at_once": rates.at_once, "waiting": rates.waiting}
-        self.looks = FairQueue("look", threads=LOOK_THREADS, **limits)
-        self.free = FairQueue("free", threads=FREE_THREADS, **limits)
         self.answering = Answering(config, self.asked, self.approvals)
         self._keeping = SharedWork(self._keep_known)
         self._direct = {
             name: SharedWork(partial(self._direct_all, table)) for name, table in house.tables.items()
         }
         self._flying: dict[tuple[str, str, str], tuple[Inquiry, asyncio.Task[GateReply]]] = {}
-        self._is_stopping = False
 
     @classmethod
     def opened(cls, config: ServerConfig, store: ServerStore) -> Gate:
@@ -368,67 +350,7 @@ class Gate:
 
         return await self.on_free(caller, told)
 
-    # ---- how doors have work done
-
-    def admit(self, caller: Caller) -> None:
-        """Count a request against the caller's rate, and refuse it while the server stops."""
-        if self._is_stopping:
-            raise stopping()
-        if not _ADMITTED.get():
-            self.rates.admit(caller.analyst)
-
-    @contextmanager
-    def one_request(self, caller: Caller) -> Iterator[None]:
-        """Count all that a door does inside as one request: a page reads several things to show one."""
-        self.admit(caller)
-        before = _ADMITTED.set(True)  # its only parameter
-        try:
-            yield
-        finally:
-            _ADMITTED.reset(before)
-
-    async def on_free(self, caller: Caller, work: Callable[[], Given], *, alone: str = "") -> Given:
-        """Have work done that costs nothing, in turn with other analysts'; errors come as `Problem`s."""
-        self.admit(caller)
-        return await self.free.run(plainly(work), analyst=caller.analyst, alone=alone)
-
-    async def on_looks(self, caller: Caller, work: Callable[[], Given], *, alone: str) -> Given:
-        """Have work done that takes long, in turn with other analysts'; the caller was admitted before."""
-        return await self.looks.run(plainly(work), analyst=caller.analyst, alone=alone)
-
-    async def read(
-        self, caller: Caller, table: str, read: Callable[[OpenTable], Given], *, alone: str = ""
-    ) -> Given:
-        """Have something read of an open table, for nothing."""
-        found = self.table(table)
-
-        def told() -> Given:
-            with found.use() as opened:
-                return read(opened)
-
-        return await self.on_free(caller, told, alone=alone)
-
-    def table(self, name: str) -> ServedTable:
-        """A table by its name; a `Problem` 404 where there is none."""
-        found = self.house.tables.get(name)
-        if found is None:
-            names = sorted(self.house.tables)
-            raise Problem(
-                404,
-                "no-table",
-                "There is no such table here.",
-                hint=f"Tables are: {', '.join(names[:20])}.",
-                suggestions=names[:20],
-            )
-        return found
-
-    # ---- stopping
-
-    async def close(self, seconds: float) -> bool:
-        """Refuse new work and finish what is under way; returns whether all of it ended within `seconds`."""
-        self._is_stopping = True
-        ended = await self.looks.close(seconds)
-        return await self.free.close(2.0) and ended
+    # ---- who may still ask
 
     def _check_still(self, token_id: str, table: str) -> None:
         """Refuse to buy what waited where its token was revoked meanwhile or its table paused."""

@@ -7,12 +7,12 @@ from fractions import Fraction
 from math import ceil
 from typing import Any
 
+from understudy.answer.plain import without_infinity
 from understudy.errors import LedgerError, SourceError, UnderstudyError
 from understudy.privacy.cost import UNITS, Cost
 from understudy.server.house import OpenTable
 from understudy.server.inquiry import Inquiry
 from understudy.server.problems import Problem, problem_of
-from understudy.server.replies import without_infinity
 from understudy.server.tokens import Caller
 
 

@@ -12,11 +12,11 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
+from understudy.answer.plain import without_infinity
 from understudy.errors import SourceError, TooLargeError
 from understudy.releases.files import ANSWERS, CERTIFICATE, STANDIN, SUMS
 from understudy.server.inquiry import check_question
 from understudy.server.problems import Problem
-from understudy.server.replies import without_infinity
 
 if TYPE_CHECKING:
     from understudy.releases.release import Release

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from math import isfinite
 from typing import Any
 
 import numpy as np
 
 from understudy.answer.answer import Answer
 from understudy.answer.around_answer import AroundAnswer
+from understudy.answer.plain import without_infinity
 from understudy.answer.sql_answer import SqlAnswer
 from understudy.privacy.budget import Budget
 
@@ -49,14 +49,3 @@ _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(","
 def encoded(plain: Any) -> bytes:
     """JSON in UTF-8, without spaces and with its names in order: equal values are equal bytes."""
     return _ENCODER.encode(plain).encode()
-
-
-def without_infinity(plain: Any) -> Any:
-    """Plain values with null for every number that is not finite."""
-    if isinstance(plain, float):
-        return plain if isfinite(plain) else None
-    if isinstance(plain, dict):
-        return {key: without_infinity(value) for key, value in plain.items()}
-    if isinstance(plain, (list, tuple)):
-        return [without_infinity(value) for value in plain]
-    return plain

@@ -27,7 +27,7 @@ from understudy.server.http.asks import AskLane
 from understudy.server.http.protocol import LimitedProtocol
 from understudy.server.http.security import App, Guard, hosts_of
 from understudy.server.logs import LOG, log_failure, start_logging
-from understudy.server.mcp.door import AgentDoor
+from understudy.server.mcp.door import AgentInterface
 from understudy.server.metrics import Metrics
 from understudy.server.one_server import only_server
 from understudy.server.pages.door import add_pages
@@ -35,7 +35,7 @@ from understudy.server.problems import Problem
 from understudy.server.store import ServerStore
 
 if TYPE_CHECKING:
-    from understudy.server.pg.door import PgDoor
+    from understudy.server.pg.door import PgInterface
 
 STOP_SECONDS = 20.0
 """Within which a server that is told to stop finishes what it has begun."""
@@ -73,9 +73,9 @@ class Service:
         self.rooms = Rooms.behind(gate, self.metrics)
         self.stop = asyncio.Event()
         self.addresses: dict[str, Address] = {}
-        self.agents: AgentDoor | None = None
+        self.agents: AgentInterface | None = None
         self._approving: asyncio.Task[None] | None = None
-        self._postgres: PgDoor | None = None
+        self._postgres: PgInterface | None = None
 
     async def run(self, announce: Callable[[str], None], *, signals: bool = True) -> None:
         """Open the doors, and keep them open until `stop` is set or a signal comes; then close in order."""
@@ -129,7 +129,7 @@ class Service:
         # Late: a parser and a catalog, which a server without this door need not load.
         from understudy.answer.around_question import shared_desk
         from understudy.server.pg.asking import SharedDesk
-        from understudy.server.pg.door import PgDoor
+        from understudy.server.pg.door import PgInterface
         from understudy.server.pg.served_catalog import ServedCatalog
         from understudy.server.pg.synthetic import SyntheticRows
 
@@ -138,7 +138,7 @@ class Service:
         catalog = ServedCatalog(self.gate.house, self.rooms.releases, shared_desk())
         synthetic = SyntheticRows(shared_desk(), self.rooms.releases)
         shared = SharedDesk(self.gate, catalog, synthetic)
-        self._postgres = PgDoor(self.gate, shared, self.metrics)
+        self._postgres = PgInterface(self.gate, shared, self.metrics)
         await self._postgres.open(listening)
         asyncio.get_running_loop().run_in_executor(None, catalog.start)  # nobody waits for it
 
@@ -152,11 +152,11 @@ class Service:
             await closing
         return ended
 
-    def _agent_door(self, app: FastAPI) -> AgentDoor:
+    def _agent_door(self, app: FastAPI) -> AgentInterface:
         """The port of HTTP: agents at /mcp, then the lane of questions, then everything else."""
         lane = AskLane(app, app.state)
         hosts = self._hosts(self.gate.config.listen.http)
-        return AgentDoor(lane, self.gate, self.rooms.releases, app.state.doorman, hosts=hosts)
+        return AgentInterface(lane, self.gate, self.rooms.releases, app.state.identification, hosts=hosts)
 
     def _hosts(self, address: Address) -> frozenset[str]:
         """The names under which a port may be called; none where a proxy checks them, or any may call."""

@@ -16,20 +16,16 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
-from urllib.parse import quote
 
-from understudy.errors import ParameterError, StoreError, UnderstudyError
+from understudy.errors import StoreError, UnderstudyError
 from understudy.ledger.fork import ForkGate
 from understudy.ledger.group import GroupCommit, Ticket
-from understudy.ledger.wal import switched_to_wal
 from understudy.server import schema
-
-TIMEOUT = 10.0
-"""Seconds to wait for other writers, such as a command at a terminal."""
+from understudy.server.store_connection import StoreConnection, check_text, clear_errors, connected
 
 LINGER = 0.1
 """Seconds that writes of `later` are gathered before one transaction takes them all."""
@@ -41,23 +37,6 @@ Given = TypeVar("Given")
 
 _LATEST = "latest time"
 _MINUTE = 60.0
-
-_CAUSES = (
-    ("SQLITE_FULL", "the disk that holds the server's state is full", "Free some space"),
-    (
-        "SQLITE_IOERR",
-        "the disk that holds the server's state failed, or its quota is used up",
-        "Check the disk",
-    ),
-    ("SQLITE_READONLY", "the server's state is read-only", "Make server.db and its folder writable"),
-    ("SQLITE_PERM", "the server's state may not be read", "Check the owner of server.db and its folder"),
-    ("SQLITE_CANTOPEN", "the server's state cannot be opened", "Its folder must exist and be writable"),
-    ("SQLITE_BUSY", "the server's state was locked for too long", "Try again"),
-    ("SQLITE_LOCKED", "the server's state was locked for too long", "Try again"),
-    ("SQLITE_CORRUPT", "server.db is damaged", "Restore a backup (`understudy server restore`)"),
-    ("SQLITE_NOTADB", "server.db is damaged", "Restore a backup (`understudy server restore`)"),
-)
-"""SQLite's names of failures, what they mean here, and what to do. A driver's own words are never passed on."""
 
 
 class ServerStore:
@@ -260,19 +239,19 @@ class ServerStore:
         """A copy of the file as it is at one moment, by SQLite's own backup, while others write."""
         self.flush()
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
-        with self._connection() as source, _opened(path) as target:
+        with self._connection() as source, closing(sqlite3.connect(path, isolation_level=None)) as target:
             source.backup(target)
 
     # ---- connections
 
     @contextmanager
     def _connection(self) -> Generator[StoreConnection, None, None]:
-        with self._gate.inside(), _clear_errors():
+        with self._gate.inside(), clear_errors():
             self._check_same()
             with self._pool:
                 connection = self._idle.pop() if self._idle else None
             if connection is None:
-                connection = _connected(self.path)
+                connection = connected(self.path)
             try:
                 yield connection
             except sqlite3.Error:  # its file may be damaged or gone: it is not used again
@@ -350,78 +329,6 @@ def as_text(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def check_text(text: str) -> None:
-    """Refuse a text that cannot be written down, with a `ParameterError`."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise _half_a_character() from None
-
-
-def _half_a_character() -> ParameterError:
-    return ParameterError("a text has half a character in it (a lone surrogate): write whole characters")
-
-
 def _fact(tx: sqlite3.Connection, name: str) -> str | None:
     row = tx.execute("SELECT value FROM fact WHERE name = ?", (name,)).fetchone()
     return None if row is None else str(row[0])
-
-
-class StoreConnection(sqlite3.Connection):
-    """A connection that knows whether its commits are synced."""
-
-    _synced: bool | None = None
-
-    def sync(self, *, durable: bool) -> None:
-        """Have the commits that follow survive a loss of power, or only the end of the process."""
-        if self._synced is not durable:
-            self.execute(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
-            self._synced = durable
-
-
-def _connected(path: Path) -> StoreConnection:
-    connection = sqlite3.connect(
-        f"file:{quote(str(path))}?mode=rw",
-        uri=True,
-        timeout=TIMEOUT,
-        isolation_level=None,  # transactions are begun and ended by statements above
-        check_same_thread=False,  # the pool hands it from thread to thread, one at a time
-        cached_statements=64,
-        factory=StoreConnection,
-    )
-    try:
-        switched_to_wal(connection, TIMEOUT)
-        for setting in ("trusted_schema=OFF", "secure_delete=ON", "foreign_keys=ON"):
-            connection.execute(f"PRAGMA {setting}")
-    except BaseException:
-        connection.close()
-        raise
-    connection.row_factory = sqlite3.Row
-    return connection
-
-
-@contextmanager
-def _opened(path: Path) -> Generator[sqlite3.Connection, None, None]:
-    connection = sqlite3.connect(path, isolation_level=None)
-    try:
-        yield connection
-    finally:
-        connection.close()
-
-
-@contextmanager
-def _clear_errors() -> Generator[None, None, None]:
-    """What SQLite says, as a StoreError. Its own words may hold what was to be stored: dropped."""
-    try:
-        yield
-    except UnicodeEncodeError:
-        raise _half_a_character() from None
-    except sqlite3.Error as error:
-        name = str(getattr(error, "sqlite_errorname", None) or "")
-        for prefix, problem, remedy in _CAUSES:
-            if name.startswith(prefix):
-                raise StoreError(problem, remedy=remedy) from None
-        raise StoreError(
-            f"the server's state cannot be used ({type(error).__name__} {name})".replace(" )", ")"),
-            remedy="Check server.db with `understudy serve --check`",
-        ) from None

@@ -13,9 +13,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from understudy.mechanism.additive import amount_for
 from understudy.mechanism.matrix.bases import HistogramDesign
 from understudy.mechanism.matrix.one_marginal import Strategy
 from understudy.mechanism.matrix.ranges import MINIMAX_RESOLUTION
+from understudy.privacy.columns import ONE_COUNT, PARTITION
 from understudy.privacy.event import Event
 from understudy.privacy.price import Price
 from understudy.privacy.region import located
@@ -126,12 +128,14 @@ class HistogramPurchase:
 
     @classmethod
     def cells(cls, calibrator: Calibrator, name: str, share: float, unit: float) -> HistogramPurchase:
-        """Every cell by itself, about as precise as a single count at the price `unit`, for twice that price.
+        """Every cell by itself, about as precise as a single count at the price `unit`.
 
-        It is twice because a row that is replaced moves two cells.
+        That costs as many times the price as cells are moved further than a count: twice where rows are replaced.
         """
-        part = LIGHT if calibrator.is_pure else LIGHT**2
-        price = Price(calibrator.currency, digits(2 * unit / part))
+        relation, currency = calibrator.relation, calibrator.currency
+        cells = amount_for(currency, relation.moves(PARTITION), LIGHT)
+        count = amount_for(currency, relation.moves(ONE_COUNT), 1.0)
+        price = Price(currency, digits(unit * cells / count))
         return cls(name, plain_cells=True, share=share, price=price)
 
     @classmethod

@@ -13,6 +13,7 @@ from functools import cached_property, singledispatchmethod
 from typing import Any, Self
 
 from understudy.domain.refinement import RefinedDomain
+from understudy.mechanism.additive import usual_noise
 from understudy.privacy.cost import Cost
 from understudy.privacy.event import Event
 from understudy.query.box import Box
@@ -137,7 +138,7 @@ class PurchasePolicy:
         journal.
         """
         self.beta.note(purchase)
-        usual = "laplace" if self._calibrator.curator.ledger.budget.is_pure else "gaussian"
+        usual = usual_noise(self._calibrator.currency)
         is_bounded = isinstance(purchase, DirectPurchase | WithinPurchase) and purchase.is_certain
         self.noises = tuple(dict.fromkeys((*self.noises, BOUNDED if is_bounded else usual)))
         if isinstance(purchase, RowCountPurchase):

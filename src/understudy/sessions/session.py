@@ -25,9 +25,7 @@ stopped.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from typing import overload
 
 from understudy.answer.answer import Answer
@@ -65,7 +63,8 @@ from understudy.sessions.knowledge import Values
 from understudy.sessions.named_classes import check_class
 from understudy.sessions.part_answers import PartAnswers
 from understudy.sessions.population import Population
-from understudy.sessions.quantile_buyer import QuantileBuyer, Running
+from understudy.sessions.quantile_buyer import Running
+from understudy.sessions.question_answers import QuestionAnswers
 from understudy.sessions.question_plan import QuestionPlan
 from understudy.sessions.several import PutQuestion, SeveralQuestions
 from understudy.sessions.terms import Announced, Terms, checked_class, class_text
@@ -106,8 +105,8 @@ class Session:
     ) -> None:
         """Open a session, or go on with the one of this name; announced classes are bought here.
 
-        One that is opened `lazily` and announces no classes writes nothing before its first purchase. Raises as
-        `session` does.
+        One that is opened `lazily` and announces no classes writes nothing before its first purchase. `text_size`
+        is how many characters and words a question may have. Raises as `session` does.
         """
         self.curator = curator
         self.terms = terms
@@ -124,8 +123,8 @@ class Session:
             curator.declaration, counts_everyone=False, measured="positions", refines=True, size=text_size
         )
         self._buyer = Buyer(self._promise, name=self.name, owner=self.owner, lazily=lazily)
-        self._quantiles = QuantileBuyer(self._buyer)
         self._parts = PartAnswers(curator, self._buyer)
+        self._answers = QuestionAnswers(self._parts)
         with self._buyer.lock:
             self._buyer.catch_up()
         for named in terms.expected:
@@ -199,10 +198,11 @@ class Session:
     ) -> Answer | SqlAnswer:
         """Answer ``count age < 30 by sex``, ``share …``, a SELECT statement, a marginal or a linear query.
 
-        Returns a `SqlAnswer` for a SELECT statement, else an `Answer`: counts in people, or shares of all rows.
-        Every count that it is made of is within α of all rows. When the budget cannot pay for all counts, nothing
-        is bought, and a stand-in that is fitted to what was released so far answers, with the source
-        `uncertified` and an infinite error; where the argument `uncertified` is false, an
+        `question` is any of these. What has to be bought is charged before the table is read; what follows from
+        earlier purchases is free. Returns a `SqlAnswer` for a SELECT statement, else an `Answer`: counts in
+        people, or shares of all rows. Every count that it is made of is within α of all rows. When the budget
+        cannot pay for all counts, nothing is bought, and a stand-in that is fitted to what was released so far
+        answers, with the source `uncertified` and an infinite error; where the argument `uncertified` is false, an
         `InsufficientBudgetError` is raised instead.
 
         With an `error` the answer is within that, and not within α of all rows: in people for counts and for
@@ -237,24 +237,24 @@ class Session:
         put, payer = self._put(question, error), self._payer(analyst)
         if most is not None:
             self._check(put.marginals)
-            one = SeveralQuestions([put], payer, self._parts, self._quantiles, self._answered)
+            one = SeveralQuestions([put], payer, self._parts, self._answers.quantiles, self._answered)
             return one.ask_one(0, ChargeLimit(most), uncertified=uncertified, request=request)
         return self._answered(put, payer, request, uncertified=uncertified)
 
     def several(
         self, questions: Sequence[Asked], analyst: str | None = None, *, error: Number | None = None
     ) -> SeveralQuestions:
-        """Questions that are asked one after the other for no more than a price that is told before the first.
+        """`questions` that are asked one after the other for no more than a price that is told before the first.
 
-        `several(questions).price` is that price, and `.ask()` the answers as they come (`several`). Each keeps to
-        `error`, where one is given. Reads no data and spends nothing before an answer is fetched. Raises as
-        `price` does, for whichever question is wrong.
+        `analyst` is who pays, as for `ask`. `several(questions).price` is that price, and `.ask()` the answers as
+        they come (`several`). Each keeps to `error`, where one is given. Reads no data and spends nothing before
+        an answer is fetched. Raises as `price` does, for whichever question is wrong.
         """
         put = [self._put(question, error) for question in questions]
         for one in put:
             self._check(one.marginals)
         payer = self._payer(analyst)
-        return SeveralQuestions(put, payer, self._parts, self._quantiles, self._answered)
+        return SeveralQuestions(put, payer, self._parts, self._answers.quantiles, self._answered)
 
     def _put(self, question: Asked, error: Number | None) -> PutQuestion:
         asked = self._reader.read(question)
@@ -313,12 +313,13 @@ class Session:
     ) -> Answer | SqlAnswer | None:
         """The answer of `ask`, if it costs nothing by what this process knows; None where `ask` would have to buy.
 
-        It never waits for a purchase, or for other processes, and spends nothing. None says nothing of a purchase
-        that is being made, and is never the answer to a question whose answer was bought here before. Raises as
-        `ask` does where the question is not understood or may not be asked.
+        `question`, `error`, `analyst` and `request` are those of `ask`. It never waits for a purchase, or for
+        other processes, and spends nothing. None says nothing of a purchase that is being made, and is never the
+        answer to a question whose answer was bought here before. Raises as `ask` does where the question is not
+        understood or may not be asked.
         """
         put = self._put(question, error)
-        asked, marginals, running = put.asked, put.marginals, put.running
+        asked, marginals = put.asked, put.marginals
         self._check(marginals)
         if put.error is not None:
             asking, closer = self._closer(put, put.error, self._payer(analyst), request)
@@ -329,14 +330,8 @@ class Session:
             return asked.answer(self._as_counts(self._parts.with_cost(answers, asking)))
         asking = self._asking(analyst, request, marginals, asked.words)
         self._buyer.check_request(asking)
-        if self._quantiles.plan(marginals, running, asking.analyst, asked=self._buyer.asked + 1) is not None:
-            return None
-        told = self._quantiles.told(marginals, running)
-        answers = self._parts.free([m for place, m in enumerate(marginals) if place not in told])
-        if answers is None:
-            return None
-        answers = self._parts.with_cost(_in_places(told, answers), asking)
-        return asked.answer(self._as_counts(answers))
+        answers = self._answers.free(marginals, put.running, asking)
+        return None if answers is None else asked.answer(self._as_counts(answers))
 
     def counts(
         self,
@@ -346,11 +341,11 @@ class Session:
         analyst: str | None = None,
         request: str | None = None,
     ) -> SourceCounts:
-        """Counts of marginals, in people, each within α of all rows: all are bought that have to be, or none.
+        """Counts of `marginals`, in people, each within α of all rows: all are bought that have to be, or none.
 
-        What cannot be paid for is answered uncertified, or refused, as by `ask`, whose `analyst` and `request`
-        these are. More cells than the session's `max_cells` are refused with a `QueryError`, and what the
-        custodian's reading found to be unreadable with an `UnreadableError`.
+        What cannot be paid for is answered uncertified, or refused, as by `ask`, whose `uncertified`, `analyst`
+        and `request` these are. More cells than the session's `max_cells` are refused with a `QueryError`, and
+        what the custodian's reading found to be unreadable with an `UnreadableError`.
         """
         marginals = self._least(marginals)
         asking = self._asking(analyst, request, marginals)
@@ -369,39 +364,8 @@ class Session:
         was planned for the others.
         """
         self._check(marginals)
-        self._buyer.check_request(asking)
-        with self.curator.one_question(marginals) if running else nullcontext():
-            plan = self._bought_for_quantiles(marginals, running, asking) or plan
-            ahead = asking.charged
-            told = self._quantiles.told(marginals, running)
-            others = [marginal for place, marginal in enumerate(marginals) if place not in told]
-            answers = self._parts.answers(others, asking, plan, uncertified=uncertified) if others else []
-        answers = _in_places(told, answers)
-        self._quantiles.keep(marginals, running, answers)
-        self._parts.count(len(told))
-        if not others:
-            answers = self._parts.with_cost(answers, asking)
-        if ahead.units:
-            first = answers[0]
-            source = first.source if first.source == "uncertified" else "measured"
-            total: Cost = first.cost
-            if asking.request is None:  # what is charged under a request is told with it anyway
-                total = total + ahead  # type: ignore[operator]  # one currency
-            answers = [replace(first, cost=total, source=source), *answers[1:]]
+        answers = self._answers.answers(marginals, running, asking, plan, uncertified=uncertified)
         return self._as_counts(answers)
-
-    def _bought_for_quantiles(
-        self, marginals: Sequence[Marginal], running: Running, asking: Asking
-    ) -> QuestionPlan | None:
-        """Buy what quantiles need, where that is not known and can be paid.
-
-        Returns what is still planned then; None where there was nothing to buy for them.
-        """
-        if self._quantiles.plan(marginals, running, asking.analyst, asked=self._buyer.asked + 1) is None:
-            return None
-        with self._buyer.lock:
-            self._buyer.check_request(asking)  # another thread may have bought under it meanwhile
-            return self._quantiles.buy(marginals, running, asking, asked=self._buyer.asked + 1)
 
     def _least(self, marginals: Sequence[Marginal]) -> list[Marginal]:
         """The same questions with no more edges than they need: declared ones where they cut no declared cell."""
@@ -436,7 +400,7 @@ class Session:
         return lambda name: running_sums(known.knowledge, answer.query, name)
 
     def price(self, question: Asked, analyst: str | None = None, *, error: Number | None = None) -> Cost:
-        """The most that a question can cost, in the ledger's currency (ε or ρ), if it is asked now.
+        """The most that a `question` can cost, in the ledger's currency (ε or ρ), if it is asked now.
 
         With an `error` it is the price of an answer within that, as `ask` takes it. Where the number of rows
         behind an average is not known yet, it is what is spent if there are half as many as expected; with fewer,
@@ -454,22 +418,18 @@ class Session:
         the session belongs to another analyst.
         """
         put, payer = self._put(question, error), self._payer(analyst)
-        marginals, running = put.marginals, put.running
+        marginals = put.marginals
         self._check(marginals)
         if put.error is not None:
             return CloserAnswer(put.asked, marginals, put.error, self._parts).price(payer)
-        plan = self._quantiles.plan(marginals, running, payer, asked=self._buyer.asked + 1)
-        if plan is None:
-            places = self._quantiles.places(marginals, running)
-            plan = self._parts.planned([m for i, m in enumerate(marginals) if i not in places], payer)
-        return self._buyer.funds(payer).quote(plan.purchases)
+        return self._buyer.funds(payer).quote(self._answers.planned(marginals, put.running, payer).purchases)
 
     def price_of_class(self, named: Announced, analyst: str | None = None) -> Cost:
-        """The most that `buy` charges for a class of questions now; nothing where it was bought before, or where
-        all of its questions follow from a class on more attributes.
+        """The most that `buy` charges for a class of questions, `named`, now; `analyst` is who would pay.
 
-        It is the price of the next purchase. A class takes a part of what is left of β, so that another one, or a
-        question, can cost more after it than its price was before.
+        It is nothing where the class was bought before, or where all of its questions follow from a class on more
+        attributes. It is the price of the next purchase. A class takes a part of what is left of β, so that
+        another one, or a question, can cost more after it than its price was before.
 
         Reads no data and spends nothing. Raises as `buy` does, but for what cannot be paid.
         """
@@ -478,8 +438,9 @@ class Session:
     def buy(self, named: Announced, *, analyst: str | None = None) -> Cost:
         """Buy a class of questions at once: `ranges`, `conjunctions`, `pool` or `marginals`.
 
-        From then on every question of the class costs nothing. It is an order, which questions are not: its price
-        (`price_of_class`) is added to the most that the session costs beside direct answers. `analyst` pays.
+        `named` is what one of these returns. From then on every question of the class costs nothing. It is an
+        order, which questions are not: its price (`price_of_class`) is added to the most that the session costs
+        beside direct answers. `analyst` pays.
 
         Returns what was charged. Raises a `QueryError` where the class is too large, an `InsufficientBudgetError`,
         with nothing bought, where it cannot be paid, and a `ParameterError` for what is no class, in a direct
@@ -492,7 +453,7 @@ class Session:
         return asking.charged
 
     def error(self, question: Asked) -> float:
-        """How far a number of people in the answer to a question can be off, if the session's promise is kept.
+        """How many people a count in the answer to a `question` can be off, if the session's promise is kept.
 
         That is `width`, and for a group of a SELECT statement that is made of several declared cells, so many
         times `width`. Reads no data, and costs nothing. Raises a `QueryError` where it is not understood.
@@ -502,7 +463,7 @@ class Session:
         return asked.error(told) if isinstance(asked, SelectQuestion) else float(self.width)
 
     def unit(self, question: Asked) -> str:
-        """The unit of an `error` of a question: `people`, or the released column whose unit it is.
+        """The unit of an `error` of a `question`: `people`, or the released column whose unit it is.
 
         Reads no data, and costs nothing. Raises a `QueryError` where the question is not understood.
         """
@@ -511,9 +472,10 @@ class Session:
     def dry_run(
         self, questions: Sequence[Asked], analyst: str | None = None, *, error: Number | None = None
     ) -> list[Cost]:
-        """The `price` of each of several questions, each as if it were the next one. Asks and spends nothing.
+        """The `price` of each of several `questions`, each as if it were the next one. Asks and spends nothing.
 
-        What all of them cost together is told by `several`.
+        `analyst` and `error` are those of `price`, which says what is raised. What all of them cost together is
+        told by `several`.
         """
         return [self.price(question, analyst, error=error) for question in questions]
 
@@ -525,9 +487,10 @@ class Session:
         analyst: str | None = None,
         request: str | None = None,
     ) -> Answer:
-        """Counts of a marginal's cells, in people, each within α of all rows: `ask` for a marginal alone.
+        """Counts of the cells of a `marginal`, in people, each within α of all rows: `ask` for a marginal alone.
 
-        Raises as `ask` does, but refuses no marginal for its number of cells.
+        `uncertified`, `analyst` and `request` are those of `ask`. Raises as `ask` does, but refuses no marginal
+        for its number of cells.
         """
         [marginal] = self._least([marginal])
         self.curator.check_readable([marginal])
@@ -573,12 +536,6 @@ class Session:
 def _running(asked: ReadQuestion[Answer | SqlAnswer]) -> Running:
     """The quantiles of a question, by the places of their marginals."""
     return asked.running if isinstance(asked, SelectQuestion | AroundQuestion) else {}
-
-
-def _in_places(told: Mapping[int, Answer], others: Sequence[Answer]) -> list[Answer]:
-    """Answers in the order of a question's marginals: some by their places, and the others in their order."""
-    rest = iter(others)
-    return [told[i] if i in told else next(rest) for i in range(len(told) + len(others))]
 
 
 def is_shared(ledger: Ledger, name: str) -> bool:

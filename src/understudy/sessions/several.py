@@ -53,6 +53,9 @@ from understudy.sessions.question_plan import QuestionPlan, is_own, without_repe
 MARGIN = GROWTH - 1
 """What is told for several questions is above their quote by this part of it, where they are priced jointly."""
 
+QUOTED = 16
+"""Places of a long list up to which the price of its first questions is found."""
+
 TRIES = 5
 """How often a plan is made anew because somebody bought something while it was made; the limit holds anyway."""
 
@@ -144,17 +147,20 @@ class SeveralQuestions:
 
     def prices(self) -> list[Cost]:
         """The most that the first question costs, the first two, and so on, as they were planned: the last is
-        `price`, before anything is asked.
+        `price`, before anything is asked. A quote takes time for each purchase: of a long list it is found at
+        `QUOTED` places, and questions between them have the price of the next such place.
         """
-        found, before = list[Cost](), list[Purchase]()
+        found, planned = list[Cost](), list[Purchase]()
+        since, every = 0, max(1, len(self._put) // QUOTED)
         for place, put in enumerate(self._put):
-            new = self._apart.get(place) or self._plan.of_parts(put.marginals)
-            both = without_repeats([*before, *new])
-            is_same = len(both) == len(before) and found
-            so_far = found[-1] if is_same else self._told(both)
-            found.append(min(so_far, self.price, key=lambda cost: cost.units))
-            before = both
-        return [*found[:-1], self.price]
+            planned += self._apart.get(place) or self._plan.of_parts(put.marginals)
+            if place + 1 == len(self._put):
+                found += [self.price] * (place + 1 - since)
+            elif not place or (place + 1) % every == 0:
+                so_far = max([self._told(without_repeats(planned)), *found[-1:]], key=lambda cost: cost.units)
+                found += [min(so_far, self.price, key=lambda cost: cost.units)] * (place + 1 - since)
+                since = place + 1
+        return found
 
     def ask(self, *, most: Cost | None = None, uncertified: bool = True) -> Iterator[Answer | SqlAnswer]:
         """The answers, in the order of the questions, each bought when it is fetched.

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from threading import Timer
+from threading import Event, Thread
 from typing import Any
 
 import ibis
@@ -28,6 +28,9 @@ from understudy.table.spark_dialect import SPARK
 
 TIME_LIMIT = 3600
 """Seconds for one statement where the declaration names no other limit. Depends on nothing that is private."""
+
+INTERRUPT_AGAIN = 0.5
+"""Seconds between two interruptions of a statement that has passed its limit and has not ended."""
 
 SESSION = {
     "spark.sql.session.timeZone": "UTC",
@@ -120,17 +123,27 @@ class SparkEngine:
 
     @contextmanager
     def limited(self) -> Iterator[None]:
-        """Interrupt what runs longer than the limit: the session then reports an error."""
+        """Interrupt what runs longer than the limit: the session then reports an error.
+
+        An interruption reaches jobs that run, not those that Spark is still planning, so it is repeated until the
+        statement has ended.
+        """
         tag = f"understudy-{os.getpid()}-{next(_numbers)}"
         add, remove, interrupt = self._tagging()
-        clock = Timer(self.time_limit, interrupt, (tag,))
-        clock.daemon = True
+        ended = Event()
+
+        def interrupt_late_jobs() -> None:
+            wait: float = self.time_limit
+            while not ended.wait(wait):
+                interrupt(tag)
+                wait = INTERRUPT_AGAIN
+
         add(tag)
-        clock.start()
+        Thread(target=interrupt_late_jobs, daemon=True).start()
         try:
             yield
         finally:
-            clock.cancel()
+            ended.set()
             remove(tag)
 
     def _tagging(self) -> tuple[Any, Any, Any]:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from functools import cached_property
 from hashlib import sha256
@@ -23,6 +21,7 @@ from understudy.query.told_cells import grouped_by
 from understudy.table.coded_copy import CodedCopy
 from understudy.table.counts import MarginalCounter
 from understudy.table.fork import look_lock
+from understudy.table.kept_counts import Counts, KeptCounts
 from understudy.table.source import Source
 
 if TYPE_CHECKING:
@@ -32,13 +31,8 @@ if TYPE_CHECKING:
 CACHE_BYTES = 1 << 30
 """Codes are kept in memory from the second look on when they fit into this."""
 
-COUNTED_CELLS = 1 << 23
-"""Cells of counts that are kept: what is asked round after round is counted once."""
-
 DENSE_CELLS = 1 << 20
 """Up to here counting a clique and weighing its cells is cheaper than weighing every row."""
-
-Counts = NDArray[np.int64]
 
 
 class Truth:
@@ -72,10 +66,8 @@ class Truth:
             self._kept = self._copy.load(self.version, domain)
         if self._kept is None:  # a table of which there is a copy was checked when that was made
             source.check(domain, unit)
-        self._question = threading.local()
         self._rows: int | None = None  # of rows that cannot change unnoticed, once they were counted
-        self._counted: OrderedDict[Clique, Counts] = OrderedDict()
-        self._expected: tuple[Clique, ...] = ()
+        self._counted = KeptCounts(domain, lasting=self._is_lasting)
         self._places: tuple[Clique, NDArray[np.intp]] | None = None
         self._finer: Truth | None = None
         self._tables = RememberedTables(
@@ -136,7 +128,7 @@ class Truth:
                 return
             self._closed = True
             self._kept, self._places, self._finer = None, None, None
-            self._counted.clear()
+            self._counted.forget()
             self._tables.forget()
             self.source.close()
 
@@ -199,67 +191,23 @@ class Truth:
 
     def _counts(self, look: ViewReader | None, wanted: Sequence[Clique]) -> dict[Clique, Counts]:
         """What was not counted before, in one pass; nothing is kept of rows that can change unnoticed."""
-        if not self._is_lasting:
-            return self._counts_of_question(look, wanted)
-        found = {clique: self._counted[clique] for clique in wanted if clique in self._counted}
-        new = [clique for clique in wanted if clique not in found]
-        if new:
-            found |= self._count(look, [*new, *self._taken_along(new)] if self._expected else new)
-            self._rows = int(found[new[0]].sum())
-        for clique in (*(clique for clique in found if clique not in wanted), *wanted):
-            found[clique].flags.writeable = False
-            self._counted[clique] = found[clique]
-            self._counted.move_to_end(clique)
-        cells = sum(table.size for table in self._counted.values())
-        while cells > COUNTED_CELLS:
-            cells -= self._counted.popitem(last=False)[1].size
+        found = self._counted.counted(wanted, lambda new: self._count(look, new))
+        if self._rows is None and self._is_lasting and wanted:
+            self._rows = int(found[wanted[0]].sum())
         return found
 
     def anticipate(self, cliques: Iterable[Clique]) -> None:
         """What will be asked later is counted in the next pass over the rows, where counts are kept at all."""
-        self._expected = tuple(self.domain.clique(clique) for clique in cliques)
+        self._counted.anticipate(self.domain.clique(clique) for clique in cliques)
 
-    @contextmanager
-    def one_question(self, cliques: Iterable[Clique]) -> Iterator[None]:
+    def one_question(self, cliques: Iterable[Clique]) -> AbstractContextManager[None]:
         """What this thread counts meanwhile, for one question in several looks, is counted in one pass.
 
         It is for rows that can change unnoticed, of which nothing is kept else: the looks are at the rows as they
         were at the first, which counts all cliques that fit into memory. Afterwards nothing is kept.
         """
-        if getattr(self._question, "held", None) is not None:  # a part of a question that is being answered
-            yield
-            return
         small = [clique for clique in dict.fromkeys(cliques) if self.domain.size(clique) <= DENSE_CELLS]
-        self._question.held = None if self._is_lasting else (small, dict[Clique, Counts]())
-        try:
-            yield
-        finally:
-            self._question.held = None
-
-    def _counts_of_question(self, look: ViewReader | None, wanted: Sequence[Clique]) -> dict[Clique, Counts]:
-        """Counts of rows that can change: those of the question that this thread answers are kept for it."""
-        held = getattr(self._question, "held", None)
-        if held is None:
-            return self._count(look, wanted)
-        expected, known = held
-        new = [clique for clique in wanted if clique not in known]
-        if new:
-            room = COUNTED_CELLS // 2 - sum(map(self.domain.size, new))
-            for clique in expected:
-                if clique not in new and (room := room - self.domain.size(clique)) >= 0:
-                    new.append(clique)
-            expected.clear()
-            known |= self._count(look, new)
-        return {clique: known[clique] for clique in wanted}
-
-    def _taken_along(self, new: Sequence[Clique]) -> list[Clique]:
-        room = COUNTED_CELLS // 2 - sum(map(self.domain.size, new))
-        known, taken = {*new, *self._counted}, []
-        for clique in dict.fromkeys(self._expected):
-            if clique not in known and (room := room - self.domain.size(clique)) >= 0:
-                taken.append(clique)
-        self._expected = ()
-        return taken
+        return self._counted.one_question(small)
 
     def _count(self, look: ViewReader | None, wanted: Sequence[Clique]) -> dict[Clique, Counts]:
         """One pass over the rows, or one GROUP BY for each clique of a cover: whichever is cheaper there."""

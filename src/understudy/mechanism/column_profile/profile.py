@@ -25,7 +25,7 @@ from understudy.mechanism.laplace import LaplaceMechanism
 from understudy.mechanism.look import decided
 from understudy.mechanism.parameters import whole
 from understudy.noise.samplers import NoiseSource
-from understudy.privacy.columns import CountColumns
+from understudy.privacy.columns import ONE_COUNT, CountColumns
 from understudy.privacy.event import Together
 from understudy.privacy.price import Price
 from understudy.privacy.relation import Relation, Sensitivity
@@ -155,7 +155,7 @@ class ColumnProfiling:
     @cached_property
     def different(self) -> Additive:
         """The noise of the numbers of different values."""
-        one = Sensitivity(1, 1) * self.relation.max_rows  # a replaced row moves the number by one too
+        one = self.relation.moves(ONE_COUNT)  # a row that is added raises the number by 0 or 1: Lemma 5
         return noise_for(self.price * DISTINCT, one.repeated(self.columns))
 
     @property

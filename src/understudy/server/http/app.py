@@ -16,7 +16,7 @@ from understudy.server.board_room import BoardRoom
 from understudy.server.gate import Gate
 from understudy.server.http import admin, asks, boards, history, ledger, releases, sessions, tables
 from understudy.server.http.replying import ProblemBody, json_reply, problem_reply
-from understudy.server.http.who import Doorman
+from understudy.server.http.who import CallerIdentification
 from understudy.server.logs import log_failure
 from understudy.server.metrics import Metrics
 from understudy.server.problems import Problem, problem_of
@@ -81,7 +81,7 @@ def bare_app(rooms: Rooms, *, title: str, door: str = "http") -> FastAPI:
     app.state.boards = rooms.boards
     app.state.releases = rooms.releases
     app.state.metrics = rooms.metrics
-    app.state.doorman = Doorman(rooms.gate, door)
+    app.state.identification = CallerIdentification(rooms.gate, door)
     app.add_exception_handler(Problem, _told)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _no_route)

@@ -10,10 +10,10 @@ from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
+from understudy.answer.plain import without_infinity
 from understudy.server.http.replying import json_reply, refusals
 from understudy.server.http.who import ANALYST, ANYBODY
 from understudy.server.problems import Problem
-from understudy.server.replies import without_infinity
 from understudy.server.tokens import Caller
 
 router = APIRouter(tags=["boards"])

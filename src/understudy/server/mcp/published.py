@@ -5,13 +5,12 @@ All of it was paid for and published: nothing here is computed from a table, and
 
 from __future__ import annotations
 
-import datetime as dt
 import json
 from importlib import import_module
-from math import isfinite
 from pathlib import Path
 from typing import Any
 
+from understudy.answer.plain import plain_scalar
 from understudy.releases.files import ANSWERS, CERTIFICATE, SYNTHETIC
 from understudy.server.problems import Problem
 from understudy.server.release_shelf import ReleaseShelf
@@ -70,7 +69,7 @@ def _page(path: Path, marginal: str | None, after: int, limit: int) -> dict[str,
             hint="Its certificate lists what was answered.",
         )
     return {
-        "rows": [{name: _plain(value) for name, value in row.items()} for row in rows[:limit]],
+        "rows": [{name: plain_scalar(value) for name, value in row.items()} for row in rows[:limit]],
         "total": total,
         "next": after + limit if len(rows) > limit else None,
     }
@@ -87,9 +86,3 @@ def _of_marginal(batch: Any, wanted: list[str]) -> Any:
 def _attributes(marginal: str) -> list[str]:
     """The attributes of a marginal, in whatever order and with whatever spaces its name was written."""
     return sorted(part.strip() for part in marginal.split(","))
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, float):
-        return value if isfinite(value) else None
-    return value.isoformat() if isinstance(value, dt.date) else value

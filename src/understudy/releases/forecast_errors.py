@@ -1,0 +1,228 @@
+"""How far off a release's marginals would be, method by method, before anything is spent.
+
+Errors follow from the prices of what a method measures, and so from public numbers alone. Where the table decides
+what is measured, nothing is known beforehand, and nothing is claimed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from math import inf, pi, sqrt
+
+import numpy as np
+
+from understudy.domain.domain import Clique, Domain
+from understudy.mechanism.matrix.residual_plan import Residuals
+from understudy.privacy.price import Price
+from understudy.query.marginal import Marginal
+from understudy.query.workload import Workload
+from understudy.releases.adaptive.beta import BetaShares, beta_of_cells
+from understudy.releases.adaptive.one_way import OneWayShares
+from understudy.releases.adaptive.rule import ROWS_SHARE, Rule, first_prices, noise_to_signal, rule_for, told
+from understudy.releases.adaptive.sequential import LEVELS
+from understudy.releases.evidence import Evidence
+from understudy.releases.iterative import certified_error
+from understudy.releases.methods import Options, planning
+from understudy.releases.mwem import REACH, shares
+from understudy.releases.residual.residual import REACHES, planned, share_of_beta
+from understudy.releases.residual.tables import ResidualTables
+from understudy.releases.run import Run
+from understudy.releases.small_marginals import below, direct_bars
+from understudy.releases.smalldb import smalldb_look
+
+MEAN_ABSOLUTE = sqrt(2 / pi)
+"""E|x| of a standard Gaussian."""
+
+
+@dataclass(frozen=True)
+class ForeseenErrors:
+    """The certified and the usual error of each clique; `rows_error` where the method knows a better one.
+
+    `tells_columns` where the 1-way marginals below the workload are told as well.
+    """
+
+    of: Callable[[Clique], tuple[float | None, float | None]]
+    rows_error: float | None = None
+    tells_columns: bool = False
+
+
+def foreseen(run: Run, method: str, options: Options) -> ForeseenErrors:
+    """The errors of the method of that name, which fits the run; nothing is known of one that is not listed."""
+    return _FORECASTS.get(method, _unknown)(run, options)
+
+
+def _unknown(run: Run, options: Options) -> ForeseenErrors:
+    del run, options
+    return ForeseenErrors(lambda _: (None, None))
+
+
+def _residual(run: Run, options: Options) -> ForeseenErrors:
+    plan = planned(run, **planning("residual", options))
+    if plan is None:
+        return ForeseenErrors(lambda _: (0.0, 0.0))
+    residuals, look = plan
+    public = run.curator.relation.rows_are_public
+    tables = ResidualTables(residuals, look, np.zeros(look.cells, np.int64), 0.0 if public else None)
+    beta = share_of_beta(run, residuals)
+    direct = direct_bars(run, (*run.workload, *below(run.workload)))
+
+    def error(clique: Clique) -> tuple[float, float]:
+        deviation = np.sqrt(tables.variance(clique))
+        half, reach = float(tables.error(clique, beta).max()), REACHES[-1] * float(deviation.max())
+        return _told(half, reach, direct.get(clique)), MEAN_ABSOLUTE * float(deviation.mean())
+
+    return ForeseenErrors(error, tells_columns=True)
+
+
+def _mwem(run: Run, options: Options) -> ForeseenErrors:
+    plan = shares(run, options.get("rounds"), options.get("per_round"))
+    small = plan.small
+    if small is None:
+        return _unknown(run, options)  # which marginals are measured depends on the table
+    added_up = {mean.clique: mean for mean in small.means}
+    direct = direct_bars(run, (*run.workload, *below(run.workload)))
+
+    def error(clique: Clique) -> tuple[float, float]:
+        marginal = Marginal(run.domain, clique)
+        mechanism, resolution = run.curator.calibration.mechanism(marginal, small.price)
+        spread = sqrt(float(mechanism.variance))
+        mean = added_up.get(clique)
+        if mean is not None:
+            cells = sum(run.domain.size(c) for c in mean.held_by) / run.domain.size(clique)
+            return _told(mean.error, inf, direct[clique]), MEAN_ABSOLUTE * spread * sqrt(cells) / len(
+                mean.held_by
+            )
+        half = run.curator.calibration.error(marginal, mechanism, resolution, small.beta)
+        return _told(half, REACH * spread, direct.get(clique)), MEAN_ABSOLUTE * spread
+
+    return ForeseenErrors(error, tells_columns=True)
+
+
+def _told(half: float, reach: float, direct: float | None) -> float:
+    """The largest error of an interval of that half-width.
+
+    An answer need not lie in the middle of its interval, and its error reaches to the farther end: an answer is up
+    to `reach` away from what was measured, and never outside. That of a 1-way or 2-way marginal is moved towards
+    the middle until its error is at most that of a direct question, where the interval is short enough.
+    """
+    most = half + min(reach, half)
+    return min(most, direct) if direct is not None and half <= direct else most
+
+
+def _smalldb(run: Run, options: Options) -> ForeseenErrors:
+    look, design = smalldb_look(run, **planning("smalldb", options))
+    return ForeseenErrors(lambda _: (design.error * look.rows, None))
+
+
+def _iterative(run: Run, options: Options) -> ForeseenErrors:
+    error = certified_error(run, alpha=options.get("alpha"))
+    return ForeseenErrors(lambda _: (error, None))
+
+
+def _adaptive(run: Run, options: Options) -> ForeseenErrors:
+    """The last sweep is known beforehand; what the rounds measure depends on the table."""
+    rows = float(run.curator.forecast_rows)
+    if not rows:
+        return _unknown(run, options)
+    evidence = Evidence(run)
+    precision = evidence.precision(run.total)
+    rule = rule_for(
+        run.domain,
+        run.workload,
+        precision=precision,
+        rows=rows,
+        memory=run.memory,
+        seconds=options.get("seconds"),
+    )
+    rows_error = min(noise_to_signal(run.domain, precision, rows) / 2, 1.0)
+    first, last = _first_marginals(run, rule), _last_sweep(run, rule)
+    direct = evidence.direct_bars((*run.workload, *below(run.workload)), told(run.domain, run.workload))
+
+    def error(clique: Clique) -> tuple[float | None, float | None]:
+        found = [known for known in (first(clique), last(clique)) if known is not None]
+        if not found:
+            return None, None
+        half, usual = min(found)
+        return _told(half, inf, direct.get(clique)), usual
+
+    return ForeseenErrors(error, rows_error, tells_columns=True)
+
+
+_Told = Callable[[Clique], tuple[float, float] | None]
+"""Of a clique that a step measures, its certified and its usual error."""
+
+
+def _first_marginals(run: Run, rule: Rule) -> _Told:
+    """The 1-way marginals, by the price that they have before anything else is measured."""
+    rounds = any(len(clique) > 1 for clique in run.workload)
+    share = rule.first * (1 - rule.guard) if rounds else 1 - ROWS_SHARE
+    price = first_prices(run.domain, run.total * share)
+    public = run.curator.relation.rows_are_public
+    again = LEVELS if rounds else ()
+    parts = _shares_of_beta(run, rule).one_way
+    beta = OneWayShares.of(run.domain, run.domain.names[0], parts, again, rows_public=public).own
+
+    def told(clique: Clique) -> tuple[float, float] | None:
+        if len(clique) != 1:
+            return None
+        marginal = Marginal(run.domain, clique)
+        mechanism, resolution = run.curator.calibration.mechanism(marginal, Price("rho", price[clique[0]]))
+        usual = MEAN_ABSOLUTE * sqrt(float(mechanism.variance))
+        return run.curator.calibration.error(marginal, mechanism, resolution, beta), usual
+
+    return told
+
+
+def _last_sweep(run: Run, rule: Rule) -> _Told:
+    """What the last sweep measures, by its share of the price; merging rare values only makes it less noisy."""
+    rounds = any(len(clique) > 1 for clique in run.workload)
+    swept = _swept(run.domain, run.workload, rule.guard_order) if rule.guard and rounds else None
+    private = not run.curator.relation.rows_are_public
+    residuals = Residuals.of(swept, total=private) if swept is not None else None
+    if swept is None or residuals is None or not residuals.cliques:
+        return lambda _: None
+    price = run.total * rule.guard * (1 - ROWS_SHARE)
+    relation, rounded = run.curator.relation, run.rounded
+    look = residuals.strategies(residuals.precisions(), relation, price, rounded=rounded)
+    tables = ResidualTables(residuals, look, np.zeros(look.cells, np.int64), None if private else 0.0)
+    share = _shares_of_beta(run, rule).sweep
+    told_of = dict.fromkeys((*swept, *(pair for clique in swept for pair in combinations(clique, 2))))
+    beta = beta_of_cells(run.domain, told_of, share, rows_public=not private)
+
+    def told(clique: Clique) -> tuple[float, float] | None:
+        if clique not in beta:
+            return None
+        usual = MEAN_ABSOLUTE * float(np.sqrt(tables.variance(clique)).mean())
+        return float(tables.error(clique, beta[clique]).max()), usual
+
+    return told
+
+
+def _shares_of_beta(run: Run, rule: Rule) -> BetaShares:
+    return BetaShares.of(
+        run.beta,
+        private_rows=not run.curator.relation.rows_are_public,
+        pairs=any(len(clique) > 1 for clique in run.workload),
+        sweep=bool(rule.guard),
+        sweeps_workload=bool(rule.guard) and rule.guard_order == 0,
+    )
+
+
+def _swept(domain: Domain, workload: Workload, order: int) -> Workload:
+    """What the last sweep measures, with its weights: the workload, or its pairs, which all weigh the same."""
+    if order == 0:
+        return workload
+    pairs = {(a, b) for c in workload for i, b in enumerate(c) for a in c[:i]}
+    return Workload.of(domain, sorted(domain.clique(pair) for pair in pairs))
+
+
+_FORECASTS: Mapping[str, Callable[[Run, Options], ForeseenErrors]] = {
+    "adaptive": _adaptive,
+    "aim": _unknown,  # what it measures depends on the table
+    "ic": _iterative,
+    "mwem": _mwem,
+    "residual": _residual,
+    "smalldb": _smalldb,
+}

@@ -1,0 +1,101 @@
+"""What would help where a method of a release does not fit, or none does: only what was tried on the run is named.
+
+The advice is worked out from public numbers, as the obstacles are, and a remedy is told only where the method that
+it is for would fit then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import replace
+from fractions import Fraction
+
+from understudy.releases import methods
+from understudy.releases.methods import Method, Options, best, fits, obstacle
+from understudy.releases.run import Run, a_delta_for
+
+MOST_ADVISED = 1 << 24
+"""Cells that mwem is proposed to hold: minutes, and about two gigabytes."""
+
+USUAL_DELTA = Fraction(1, 10**9)
+"""What is proposed where a budget lacks a delta."""
+
+
+def nothing_fits(run: Run) -> str:
+    """Why `auto` has no method, and what would help; what the advice mends is not complained about."""
+    helped = _with_a_delta(run) if _can_have_a_delta(run) else None
+    mended = {"mwem"} if _can_hold_all(run, {}) else set()
+    if helped is not None:
+        mended |= {method.name for method in methods.METHODS.values() if fits(method, helped, {})}
+    reasons: dict[str, list[str]] = {}
+    for method in methods.METHODS.values():
+        if method.is_automatic and method.name not in mended:
+            reasons.setdefault(obstacle(method, run, {}), []).append(method.name)
+    listed = "; ".join(f"{' and '.join(names)}: {reason}" for reason, names in reasons.items())
+    where = " at a pure epsilon" if run.budget.is_pure else ""
+    return f"no method fits this table{where} ({listed}). Nothing was spent. {what_helps(run, None, {})}"
+
+
+def what_helps(run: Run, method: Method | None, options: Options) -> str:
+    """What would help where a method, or every one, does not fit; only what was tried on the run is named."""
+    ways = []
+    other = best(run, options)
+    if other is not None:
+        ways.append(f"take `method='{other}'`")
+    if _can_have_a_delta(run):
+        helped = _with_a_delta(run)
+        own = method.name if method is not None and fits(method, helped, options) else None
+        wanted = own if own is not None or other is not None else best(helped, options)
+        if wanted is not None:
+            ways.append(f"{_how_to_have_a_delta(run)}, then {wanted} fits")
+    if other is None and _can_hold_all(run, options):
+        ways.append(f"let mwem hold every cell: `method='mwem', cells={run.domain.size()}`")
+    return _sentence(ways or [_smaller_request(run, options)])
+
+
+def how_to_weigh(run: Run, others: Sequence[str]) -> str:
+    """What would help where a method treats all marginals alike; `others` fit as well, and weigh a target."""
+    ways = [f"take `method='{other}'`" for other in others]
+    if not others and _can_have_a_delta(run):
+        ways.append(f"{_how_to_have_a_delta(run)}, so that a method that weighs them fits")
+    return _sentence([*ways, "leave out `target`"])
+
+
+def _sentence(ways: Sequence[str]) -> str:
+    told = ", or ".join(ways)
+    return told[0].upper() + told[1:]
+
+
+def _smaller_request(run: Run, options: Options) -> str:
+    """What is left where no method fits as things are, whatever may be changed but the declared cells."""
+    left_out = f"leave out {', '.join(options)}" if options else ""
+    if options and (plain := best(run, {})) is not None:
+        return f"{left_out}, then {plain} fits"
+    fewer = "declare coarser bins or fewer attributes, so that mwem fits"
+    told = f"{left_out}, and {fewer}" if options else fewer
+    return f"this budget was drawn on, so it can have no delta: {told}" if run.budget.is_pure else told
+
+
+def _can_hold_all(run: Run, options: Options) -> bool:
+    """Whether mwem fits if it is told to hold more cells than it does on its own."""
+    cells = run.domain.size()
+    return cells <= MOST_ADVISED and fits(methods.METHODS["mwem"], run, {**options, "cells": cells})
+
+
+def _can_have_a_delta(run: Run) -> bool:
+    """Whether another declaration, or a release with the budget's delta, is open: a used ledger stays pure."""
+    ledger = run.curator.ledger
+    return run.budget.is_pure and (not ledger.budget.is_pure or not ledger.is_begun)
+
+
+def _how_to_have_a_delta(run: Run) -> str:
+    declared = run.curator.ledger.budget
+    return a_delta_for(declared, USUAL_DELTA) if declared.is_pure else "leave out `delta`"
+
+
+def _with_a_delta(run: Run) -> Run:
+    """The run with a delta, to ask what would fit it; none of its steps could be paid."""
+    other = copy(run)
+    other.budget = replace(run.budget, delta=run.curator.ledger.budget.conversion_delta or USUAL_DELTA)
+    return other
