@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
+from time import sleep
 from typing import Any
 
 import psycopg
@@ -19,6 +21,7 @@ from served import WITH_POSTGRES, Client, config, serving, tokens
 from served_town import ServedTown
 from understudy.client.connect import Connection
 from understudy.errors import ParameterError, PriceRoseError, RefusedError
+from understudy.server.config import ApproveAbove
 from understudy.server.http.bodies import AskBody, PriceBody
 from understudy.server.inquiry import Inquiry
 from understudy.server.problems import Problem
@@ -141,6 +144,31 @@ def test_the_limit_of_an_analyst_holds_before_anything_is_looked_at(house: House
     status, told = Client(house.service, house.tokens[1]).ask("count sex = F", error=5, in_session=True)
     assert (status, told["code"]) == (402, "budget")
     assert house.purchases() == before
+
+
+def test_one_that_a_custodian_approves_is_asked_in_the_session(tmp_path: Path) -> None:
+    above = ApproveAbove(people=Fraction(1, 10**6), agents=Fraction(1, 10**6))
+    configured = config(declared(tmp_path / "people"), approve_above=above)
+    [secret] = tokens(configured, "ada")
+    [keeper] = tokens(configured, "cus", role="custodian")
+    with serving(configured) as service:
+        house, keep = House(service, (secret,)), Client(service, keeper)
+        terms = {"error": 20, "in_session": True, "request": "w"}
+        status, kept = house.client.ask("count age < 18", **terms)
+        assert (status, kept["state"], house.purchases()) == (202, "waiting", 0)
+        visitor = PageVisitor(ServedTown(service, Path(), {"ada": secret}), "ada")
+        words = visitor.get(f"/asks/{kept['id']}").words
+        assert "an error of 20" in words
+        assert "in the session" in words
+        [waiting] = keep("GET", "/approvals?state=waiting", door="admin")[1]["approvals"]
+        assert keep("POST", f"/approvals/{waiting['id']}", {"decision": "approve"}, door="admin")[0] == 200
+        for _ in range(100):
+            status, told = house.client.ask("count age < 18", **terms)
+            if status == 200:
+                break
+            sleep(0.1)
+        assert told["answer"]["error"] <= 20
+        assert house.purchases() > 0
 
 
 @pytest.mark.parametrize(
