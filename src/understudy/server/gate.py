@@ -38,7 +38,7 @@ from understudy.server.house import House, OpenTable, ServedTable, SessionTerms
 from understudy.server.inquiry import MOST_QUESTIONS, Inquiry
 from understudy.server.pace import ResponseGrid
 from understudy.server.pauses import Pauses
-from understudy.server.prices import priced
+from understudy.server.prices import priced, priced_together
 from understudy.server.problems import Problem, problem_of
 from understudy.server.queue import SharedWork
 from understudy.server.shelf import KnownAnswer
@@ -223,7 +223,8 @@ class Gate(Turns):
     async def price(self, caller: Caller, inquiries: Sequence[Inquiry]) -> list[dict[str, Any]]:
         """What questions would cost at most, and how far off their answers could be. Never looks.
 
-        A question that would be refused has a `problem` in place of a price.
+        A question that would be refused has a `problem` in place of a price. Of several, each tells what it costs
+        `together` with those before it.
         """
         if not 1 <= len(inquiries) <= MOST_QUESTIONS:
             raise Problem(
@@ -235,7 +236,9 @@ class Gate(Turns):
         _check_asks(caller)
 
         def told(opened: OpenTable) -> list[dict[str, Any]]:
-            return [priced(opened, caller, inquiry, self.threshold(caller)) for inquiry in inquiries]
+            found = [priced(opened, caller, inquiry, self.threshold(caller)) for inquiry in inquiries]
+            priced_together(opened, caller, inquiries, found)
+            return found
 
         return await self.read(caller, inquiries[0].table, told)
 

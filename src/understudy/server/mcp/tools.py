@@ -281,7 +281,8 @@ class Toolbox:
 
 def _terms(given: Arguments) -> dict[str, Any]:
     price = {name: float(given[name]) for name in ("error", "epsilon", "rho") if name in given}
-    return {**price, **({"noise": given["noise"]} if "noise" in given else {})}
+    said = {name: given[name] for name in ("in_session", "noise", "most") if name in given}
+    return {**price, **said}
 
 
 def _shortened(attribute: Mapping[str, Any]) -> Given:
