@@ -102,7 +102,7 @@ FILTER_TERMS = {
 PI = Decimal("3.14159265358979323846264338327950288419716939937510582097494459230781640628620899862803482534")
 Kept = str | tuple[str, Fraction]
 STARTS = {2: 1 << 25, 3: 1 << 26, 4: 1 << 27}  # by rule: the credit of work before the first event
-SWEEPS = {1: 2, 2: 2, 3: 2, 4: 3}  # by rule: how many are made when the bound has grown by a twentieth
+SWEEPS = {1: 2, 2: 2, 3: 2, 4: 6}  # by rule: how many are made when the bound has grown by a twentieth
 GRANT, ONCE = (
     3 << 8,
     1 << 20,
