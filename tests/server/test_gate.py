@@ -17,7 +17,7 @@ from understudy.ledger.store import DurableLedger
 from understudy.server.answering import Answering
 from understudy.server.asked import Asked
 from understudy.server.config import ApproveAbove, Rates, SharedSession
-from understudy.server.house import ServedTable
+from understudy.server.served_tables import ServedTable
 from understudy.sessions.session import Session
 
 

@@ -22,6 +22,7 @@ from understudy.errors import (
     UnderstudyError,
 )
 from understudy.privacy.cost import Cost
+from understudy.server.answer_cache import AnswerCache, Key, KnownAnswer
 from understudy.server.approvals import Approval, Approvals
 from understudy.server.asked import ANSWERED, Asked, AskedQuestion, KeptReply
 from understudy.server.config import ServerConfig
@@ -34,11 +35,10 @@ from understudy.server.gate_reply import (
     reply_of_approval,
     sent_reply,
 )
-from understudy.server.house import OpenTable, ServedTable
 from understudy.server.prices import agreed
 from understudy.server.problems import Problem, problem_of
 from understudy.server.replies import Told, answer_as_plain, as_repeat, encoded
-from understudy.server.shelf import AnswerShelf, Key, KnownAnswer
+from understudy.server.served_tables import OpenTable, ServedTable
 from understudy.server.tokens import Caller
 
 PRICE_RISE = 1.1
@@ -57,7 +57,7 @@ class Answering:
         self._config = config
         self._asked = asked
         self._approvals = approvals
-        self._shelf = AnswerShelf()
+        self._cache = AnswerCache()
 
     def threshold(self, caller: Caller) -> float:
         """The part of the whole budget above which this caller's question needs an approval."""
@@ -72,7 +72,7 @@ class Answering:
         """The answer of somebody's earlier question in the session, which may be sent again without a look."""
         if asked.inquiry.is_direct or asked.inquiry.within is not None:
             return None
-        return self._shelf.find(self._key(asked, asked.table.generation))
+        return self._cache.find(self._key(asked, asked.table.generation))
 
     def noted(self, asked: AskedBy, known: KnownAnswer) -> GateReply:
         """A known answer for a caller who gave no request id: written down soon, and sent at once."""
@@ -329,7 +329,7 @@ class Answering:
             self._asked.refused(found.id, problem_of(error).as_plain())
 
     def _keep(self, opened: OpenTable, asked: AskedBy, answer: Told, name: str) -> GateReply:
-        """Keep an answer under its request and, where it may be repeated to everybody, on the shelf.
+        """Keep an answer under its request and, where it may be repeated to everybody, in the cache.
 
         An answer that has a problem in the place of rows is told to its own request alone: whoever asks next has
         the outer statement run again, on rows that are known by then.
@@ -343,7 +343,7 @@ class Answering:
             again = as_repeat(answer)
             plain = answer_as_plain(again, budget)
             known = KnownAnswer(plain, encoded(plain).decode(), again.cost)
-            self._shelf.keep(self._key(asked, opened.generation), known)
+            self._cache.keep(self._key(asked, opened.generation), known)
         reply = reply_of(asked, answer, name, budget)
         return sent_reply(self._asked.keep(reply), asked, reply)
 

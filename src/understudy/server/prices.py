@@ -10,9 +10,9 @@ from typing import Any
 from understudy.answer.plain import without_infinity
 from understudy.errors import LedgerError, SourceError, UnderstudyError
 from understudy.privacy.cost import UNITS, Cost
-from understudy.server.house import OpenTable
 from understudy.server.inquiry import Inquiry
 from understudy.server.problems import Problem, problem_of
+from understudy.server.served_tables import OpenTable
 from understudy.server.tokens import Caller
 
 

@@ -88,6 +88,9 @@ class Session:
     width       α of these rows in people, rounded down: the error of every count
     max_cells   the most cells that one question may have
 
+    It is opened by `understudy.session`, which says what is raised: a `ParameterError`, a `RefusedError`, a
+    `RequestConflictError`, a `QueryError` or an `InsufficientBudgetError`.
+
     Safe for threads, and for processes that share a durable ledger. Threads buy one after the other; answers that
     cost nothing (`known`) and prices wait for no purchase and no look at the table.
     """

@@ -54,7 +54,7 @@ class SharedDesk:
         self.gate = gate
         self.catalog = catalog
         self.synthetic = synthetic
-        self.router = Router(gate.house, catalog, synthetic)
+        self.router = Router(gate.served, catalog, synthetic)
         self.pace = RateLimiter(CATALOG_RATE)
 
 
