@@ -306,6 +306,7 @@ class PriceRoseError(RefusedError):
 
     requested  what it would cost
     agreed     what is left of the amount that was agreed to
+    currency   that of the budget: `epsilon` or `rho`
     """
 
     code = "price-rose"
