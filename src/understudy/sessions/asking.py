@@ -42,6 +42,14 @@ class Asking:
     charged   what was charged since the question was taken up, in the ledger's currency
     asked     which question of the session it is, from 1; 0 where it is none
     limit     the most that may be charged for it, and for others that have the same limit; None without one
+
+    Promise     Each purchase is kept with who paid for it and under which request, and a request never stands for
+                two questions, or for those of two analysts.
+    Why         `plain` goes into the journal's step, which is written into the ledger before the draw, and `read`
+                is its inverse; `check` compares digest and analyst with those of the request's earlier purchases.
+    Privacy     It holds the question and the names that callers gave, and prices: nothing that was read from a
+                table.
+    Cost        Nothing by itself; a few bytes of a step.
     """
 
     analyst: str

@@ -33,6 +33,16 @@ class PartAnswers:
     curator  the Curator of the table
     buyer    buys what is not known, and knows what was bought
     asked    how many questions were answered by this process
+
+    Promise     Each answer is within the session's width where the bands that were bought hold, or is called
+                `uncertified`. A question that was answered before gets the same answer for nothing. Of a question
+                of several parts all are bought or none, unless others spend what it needed while it is answered.
+    Why         Answers come from a `Deduction`, or from a purchase that was planned to keep the width. Who buys
+                holds the buyer's lock, catches up with other processes, and compares the whole plan with the funds
+                first.
+    Privacy     What is free reads released values alone. Each purchase is charged by the Curator before it looks.
+                Whether one is made depends on released values, prices, and what is left of the budget.
+    Cost        For nothing, or what the plan of the question says at most. Free answers take no lock.
     """
 
     def __init__(self, curator: Curator, buyer: Buyer) -> None:
