@@ -68,9 +68,9 @@ PAST = {
     "adaptive release": Past(Walk(569, 95, 28), None),
     "holdout score": Past(Walk(17, 5, 6), None),
 }
-DOOR = {
-    "Curator.perform": "goes through the door",
-    "Curator._buy": "goes through the door",
+ACCESS = {
+    "Curator.perform": "keeps the order of access",
+    "Curator._buy": "keeps the order of access",
     "Curator._checked": "examines noise and price",
     "DurableLedger.charge": "charges the ledger",
     "DurableLedger.settle": "keeps the answer",
@@ -89,8 +89,8 @@ PHASES = {
         "open_ledger": "opens the ledger",
         "QuestionReader.read": "reads the question",
         "Project._priced": "prices it",
-        "PreparedQuestion.run": "goes through the door",
-        **DOOR,
+        "PreparedQuestion.run": "keeps the order of access",
+        **ACCESS,
         "PreparedQuestion._answered": "makes the answer",
         "tell_unread": "tells it, with notes",
         "_give": "tells it, with notes",
@@ -99,8 +99,8 @@ PHASES = {
     "second question": {
         "QuestionReader.read": "reads the question",
         "Project._priced": "prices it",
-        "PreparedQuestion.run": "goes through the door",
-        **DOOR,
+        "PreparedQuestion.run": "keeps the order of access",
+        **ACCESS,
         "PreparedQuestion._answered": "makes the answer",
     },
     "session, first question": {
@@ -109,12 +109,12 @@ PHASES = {
         "Buyer.catch_up": "catches up with others",
         "Buyer._planned": "plans the purchase",
         "Buyer._make": "writes it down and learns",
-        "PurchaseRequest.measure": "goes through the door",
+        "PurchaseRequest.measure": "keeps the order of access",
         "SessionPromise.certified": "bounds the population",
-        **DOOR,
+        **ACCESS,
         "CountQuestion.answer": "makes the answer",
     },
-    "adaptive release": DOOR,
+    "adaptive release": ACCESS,
     "holdout score": {},
 }
 """Functions of a walk that begin a stage of it; what is called outside of them is the rest."""

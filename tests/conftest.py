@@ -19,10 +19,15 @@ settings.register_profile(
 )
 settings.load_profile("house")
 
+# Next to nothing that collection makes is garbage, and there is a gigabyte of it: the collector of garbage would
+# walk through it dozens of times. `pytest_collection_finish` lets it work again.
+gc.disable()
+
 
 FIRST = (
     "table/test_engines.py",
     "table/test_moments.py",
+    "table/test_spark.py",
     "server/pages/test_browser.py",
     "audit/test_privacy.py",
     "audit/test_mutants.py",
@@ -56,6 +61,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     """What was collected stays to the end: the garbage collector need not walk through it again and again."""
     gc.collect()
     gc.freeze()
+    gc.enable()
     if hasattr(session.config, "workerinput"):
         from one_compilation import compile_once  # with numba, which a run of a few tests may not need
 

@@ -1,4 +1,7 @@
-"""Docstrings as Markdown: labelled lines become definitions, doctests become code, layouts stay as they are."""
+"""Docstrings as Markdown: labelled lines become definitions, doctests become code, layouts stay as they are.
+
+A label is a claim's (`Privacy`), a parameter's or a field's, or several of these with commas between them.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from typing import Any
 
 from griffe import Extension, Object
 
-LABELLED = re.compile(r"^([A-Z][\w ,-]*?) {2,}(\S.*)$")
+LABELLED = re.compile(r"^([^\W\d][\w ,*-]*?) {2,}(\S.*)$")
 
 
 class HouseDocstrings(Extension):

@@ -15,14 +15,15 @@ UnderstudyError
 ├── ServerError           a server cannot be reached, or its reply cannot be read (also a ConnectionError)
 └── RefusedError          a well-formed request that this project does not grant
     ├── InsufficientBudgetError  carries what was requested and what remains
+    ├── PriceRoseError           costs more than whoever asked has agreed to
     ├── RequestConflictError     one request id, two different questions
     ├── OvertakenError           another process took this step of a journal first
-    ├── HandleClosedError        a sparse vector that has said its last word
+    ├── HandleClosedError        a sparse vector, a holdout or the like that has given all its answers
     ├── UnreadableError          about a column that its custodian found not to be what it is declared as
     ├── ClosedError              a project or a ledger that was closed, and answers no more
     ├── AccessError              a server does not know the token, or its role may not do this
     ├── ApprovalNeededError      a server keeps the question until a custodian has decided about it
-    └── ProtectionError          the exact door is closed under ``protect: privacy``
+    └── ProtectionError          exact values are not given under ``protect: privacy``
 
 Every error has two faces. `code`, `problem`, `remedy` and `suggestions` are for whoever asked, who may be on
 another machine: they hold no path, no address, no statement of an engine and no driver's message. The text,
@@ -87,7 +88,10 @@ class DomainError(UnderstudyError):
 
 
 class DeclarationError(UnderstudyError):
-    """The declaration file is wrong at `line`, in `field`; `remedy` says what to write instead."""
+    """The declaration `file` is wrong at `line`, in `field`; `remedy` says what to write instead.
+
+    `line` is None, and the others are empty, where nothing is known of them.
+    """
 
     code = "declaration"
 
@@ -117,7 +121,10 @@ class QueryError(UnderstudyError):
 
 
 class TooLargeError(QueryError):
-    """A table of `cells` cells was refused before it was allocated; at most `limit` are allowed."""
+    """A table of `cells` cells was refused before it was allocated; at most `limit` are allowed.
+
+    `what` names the table in the message, and `why` says what becomes of cells up to the limit.
+    """
 
     code = "too-large"
 
@@ -267,10 +274,11 @@ class UnreadableError(RefusedError):
 
 
 class InsufficientBudgetError(RefusedError):
-    """The request costs more than what remains; both are in the budget's own currency.
+    """The request costs more than what remains. Nothing was spent.
 
-    `limit` names the share of the budget that binds; it is empty where the whole budget does. `remedy` says what
-    to ask instead.
+    `requested` and `remaining` are amounts in `currency`, the budget's own (`epsilon` or `rho`), or what else ran
+    out (`delta`, or the `beta` of a session). `limit` names the share of the budget that binds; it is empty where
+    the whole budget does. `remedy` says what to ask instead.
     """
 
     code = "budget"
@@ -291,6 +299,27 @@ class InsufficientBudgetError(RefusedError):
         where = f" within the limit for {limit}" if limit else ""
         problem = f"this costs {currency} {requested:.6g} and {remaining:.6g} remains{where}"
         super().__init__(problem, remedy=remedy, text=f"{problem}. Nothing was spent. {remedy}.")
+
+
+class PriceRoseError(RefusedError):
+    """A question costs more now than whoever asked has agreed to; both are in the budget's own currency.
+
+    requested  what it would cost
+    agreed     what is left of the amount that was agreed to
+    currency   that of the budget: `epsilon` or `rho`
+    """
+
+    code = "price-rose"
+
+    def __init__(self, *, requested: float, agreed: float, currency: str) -> None:
+        self.requested = requested
+        self.agreed = agreed
+        self.currency = currency
+        super().__init__(
+            f"this costs {currency} {requested:.6g} now, and {agreed:.6g} is left of what was agreed to",
+            remedy="Nothing more was bought; what was bought before stays known. Ask for the price again, or "
+            "agree to more",
+        )
 
 
 class RequestConflictError(RefusedError):
@@ -324,7 +353,11 @@ class OvertakenError(RefusedError):
 
 
 class HandleClosedError(RefusedError):
-    """The handle has given every answer that it was charged for."""
+    """What was opened for a number of answers has given them all, or has lost its state.
+
+    It is raised by a sparse vector, a holdout, and the algorithms of the lectures; the message says what to open
+    instead.
+    """
 
     code = "handle-closed"
 

@@ -45,21 +45,35 @@ def declare(
 ) -> Project:
     """A project over a pandas, polars or Arrow frame that is declared here, without a declaration file.
 
+    frame       a pandas or polars frame, an Arrow table, or another that narwhals can read; it is copied
     attributes  by column, the cells that its values fall into (`AttributeCells`): a list of categories, a range,
                 (low, high), (low, high, bins), `bool`, a mapping of the declaration file's fields, or an
                 `Attribute`. Columns that are not named are never read
-    epsilon, delta  the budget: the total for this table, for ever
+    epsilon, delta  the budget: the total for this table, for ever. Without a `delta` it is pure ε-DP
     filter      how rho is added up: `zcdp`, `renyi` or `gdp`, which the first charge fixes (docs/ledger.md)
     infer       True, or names of columns: their cells are read off the data. That is not private, as the cells
                 then tell what the table holds; so it warns, and `Project.inferred` names them. Give public
-                cells (code lists, legal limits, round numbers) wherever an answer leaves the room
+                cells (code lists, legal limits, round numbers) for every answer that others will see
     name        the table's name, as SELECT statements and the ledger call it
+    neighbours  which two tables the promise compares: those with one row replaced (`replace`, where the number of
+                rows is public), or with one added or removed (`add-remove`, where it is private)
+    protect     `privacy` protects the people in the table; `validity` protects conclusions about the population
+                alone, and opens the exact counts to the mechanisms that do so
+    unit        whose privacy is protected where one person has several rows; None where every row is a person
+    rows_at_least, rows_at_most  public bounds on the number of rows, which some questions need under `add-remove`
     ledger      a file in which the budget is kept, or a `Ledger`; without one the budget is kept in memory, and
                 forgotten with the process: a restart then spends it again
+    noise       where random bits come from: the operating system, unless a test or a simulation passes another
+                source, with which nothing is private
 
-    The others are the fields of the declaration file. Raises a `DeclarationError` where an attribute cannot be
-    understood, a `SourceError` where the frame is none or lacks a column, and a `ParameterError` for a budget
-    or bounds that make no sense.
+    Returns the `Project`. Nothing is charged. Raises a `DeclarationError` where an attribute cannot be understood,
+    a `SourceError` where the frame is none or lacks a column, a `ParameterError` for a budget, bounds or a name
+    that make no sense, and a `LedgerError` where the file of the ledger cannot be opened or trusted.
+
+    >>> import pyarrow
+    >>> people = pyarrow.table({"age": [34, 51, 27], "sex": ["F", "M", "F"]})
+    >>> declare(people, {"age": (0, 120, 12), "sex": ["F", "M"]}, epsilon=1, name="people")
+    Project('people', 2 attributes, budget epsilon 1)
     """
     if (named := name_from(name)) != name:
         raise ParameterError(f"a table's name has letters, digits, dots and dashes: write name={named!r}")

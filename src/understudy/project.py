@@ -61,7 +61,18 @@ Given = TypeVar("Given")
 
 
 class PriceTerms(TypedDict, total=False):
-    """What a question may cost, or how far off its answer may be; the keywords of `Project.prepare`."""
+    """What a question may cost, or how far off its answer may be: the keywords `price` of `Project.ask`.
+
+    epsilon    the price as an ε. Under a budget with a δ the question alone is (epsilon, δ)-DP, and costs the ρ
+               that this is
+    rho        the price as a ρ, under a budget with a δ
+    error      in place of a price: the half-width that the answer must keep, in people for counts, else in the
+               unit of the released numbers. At most one of these three is given; without any the price is a
+               hundredth of the whole budget
+    beta       the probability with which some number of the answer is outside its bounds; 0.05 by default
+    noise      `auto` (the default), `laplace`, `gaussian` or `bounded`
+    max_cells  the most cells that the question may have; a million by default
+    """
 
     epsilon: Number | None
     rho: Number | None
@@ -76,11 +87,17 @@ class Project:
     """A declared table that questions can be put to: its declaration, and the Curator that guards it.
 
     `open_project` (`us.open`) makes one of a declaration file, `declare` and `Project.frame` of a frame.
-    `inferred` names the attributes whose cells `declare` read off the data: they tell what the table holds.
-    `text_size` is how long a question may be; longer ones are refused before any parser sees them. `owns_ledger`
-    says that the project opened its ledger itself, and closes it.
 
-    A project is closed by `close`, or at the end of a `with` block.
+    declaration  what the custodian said about the table: attributes, budget, neighbouring relation. It is public
+    curator      the one object that looks at the table, after it has charged the ledger
+    inferred     the names of the attributes whose cells `declare` read off the data: they tell what the table
+                 holds
+    text_size    how many characters and words a question may have; longer ones are refused, with a `TooLongError`,
+                 before any parser sees them
+    owns_ledger  whether the project opened its ledger itself, and closes it
+
+    A project is closed by `close`, or at the end of a `with` block; it then refuses everything with a
+    `ClosedError`.
     """
 
     declaration: Declaration
@@ -117,10 +134,18 @@ class Project:
         reading: ReadRecord | None = None,
         text_size: TextSize = USUAL,
     ) -> Project:
-        """A project over an open source, which it closes; without a ledger, its budget lasts as long as it lives.
+        """A project over a table that is open already, whatever engine holds it.
 
-        `copy` is where the codes of the rows may be kept. `noise` is for tests and simulations. `reading` is the
-        custodian's record of what was read from the table.
+        source       the open table (`table.source`), which the project closes
+        declaration  what is declared about it; its `source` is not opened again
+        ledger       where the budget is kept. Without one it is kept in memory, and forgotten with the project
+        noise        where random bits come from: the operating system, unless a test or a simulation passes
+                     another source, with which nothing is private
+        copy         where the codes of the rows may be kept between processes; None for nowhere
+        reading      the custodian's record of which columns could not be read as they are declared; None for none
+        text_size    how many characters and words a question may have
+
+        Returns the `Project`. Nothing is charged. Raises a `SourceError` where the table lacks a declared column.
         """
         truth = Truth(source, declaration.domain, declaration.unit, copy=copy)
         own = ledger is None
@@ -138,7 +163,20 @@ class Project:
         ledger: Ledger | None = None,
         noise: NoiseSource | None = None,
     ) -> Project:
-        """A project over a pandas, polars or Arrow frame; without a ledger, its budget is kept in memory."""
+        """A project over a frame in memory for which there is a declaration; without one, see `us.declare`.
+
+        frame        a pandas or polars frame, an Arrow table, or another that narwhals can read. It is copied:
+                     what is done to it later changes no answer
+        declaration  what is declared about it, such as `understudy.declaration.file.parse` makes of a text; the
+                     place that its `source` names is not read
+        ledger       where the budget is kept. Without one it is kept in memory and forgotten with the process: a
+                     restart spends it again
+        noise        where random bits come from: the operating system, unless a test or a simulation passes
+                     another source, with which nothing is private
+
+        Returns the `Project`. Nothing is charged. Raises a `SourceError` where the frame is none or lacks a
+        declared column.
+        """
         return cls.over(in_memory(frame), declaration, ledger=ledger, noise=noise)
 
     def __enter__(self) -> Project:
@@ -188,19 +226,21 @@ class Project:
     ) -> Answer | SqlAnswer:
         """Answer a question such as ``count age < 30 and sex = F by district``, or a SELECT statement.
 
-        A count or a share, a marginal or a linear query gets an `Answer`; a SELECT statement a `SqlAnswer`.
+        `question` is a text, a `Marginal` or a `LinearQuery`. Returns an `Answer` for a count or a share, a
+        marginal or a linear query, and a `SqlAnswer` for a SELECT statement. The ledger is charged before the
+        table is read.
 
-        The price is given by `epsilon`, by `rho`, or by the `error` that the answer must keep; without any it is a
-        hundredth of the whole budget. It is for the whole question. An `error` is in people for counts, and for
+        The `price` is given by `epsilon`, by `rho`, or by the `error` that the answer must keep; without any it is
+        a hundredth of the whole budget. It is for the whole question. An `error` is in people for counts, and for
         statements that tell counts beside other numbers; else in the unit of the released numbers: of a column for
-        its sums and averages, a part of 1 for shares (`curator.unit_price`). Under a budget with a
-        δ an `epsilon` is a part of that budget: the question alone is (epsilon, δ)-DP, and costs the ρ that
-        this is (`curator.pricing`). `noise` is `auto`, the one with the smaller error at that price, or
-        `laplace` (then an `epsilon` is one of pure privacy), `gaussian`, or `bounded`, with which every count is
-        within its error for sure; that needs a budget with `filter: renyi` and a `key_delta`. The answer is within
-        its bounds with probability 1 - `beta` (0.05). The same `request` gets the same answer again and pays once;
-        `analyst` is whose share of the budget pays. A question with more than `max_cells` cells (a million)
-        is refused before anything is charged.
+        its sums and averages, a part of 1 for shares (`curator.unit_price`). Under a budget with a δ an `epsilon`
+        is a part of that budget: the question alone is (epsilon, δ)-DP, and costs the ρ that this is
+        (`curator.pricing`). `noise` is `auto`, the one with the smaller error at that price, or `laplace` (then an
+        `epsilon` is one of pure privacy), `gaussian`, or `bounded`, with which every count is within its error for
+        sure; that needs a budget with `filter: renyi` and a `key_delta`. The answer is within its bounds with
+        probability 1 - `beta` (0.05). The same `request` gets the same answer again and pays once; `analyst` is
+        whose share of the budget pays. A question with more than `max_cells` cells (a million) is refused before
+        anything is charged.
 
         Raises a `QueryError` where the question is not understood or has too many cells, a `ParameterError` where
         the price makes no sense, a `RefusedError` where no price keeps the `error`, an `UnreadableError` where the
@@ -214,8 +254,9 @@ class Project:
     ) -> Quote:
         """The cost of a question, and its error with its unit. Asks nothing, costs nothing, reads no data.
 
-        The price is given as to `ask`, which would raise what this raises, except that the ledger's refusal to pay
-        is told by `due.payable`. `due.cost` is what it would charge now, for this `analyst` and `request`.
+        The `question` and its `price` are given as to `ask`. Returns a `Quote`, whose `due.cost` is what the
+        ledger would charge now, for this `analyst` and `request`. Raises what `ask` would raise, except that the
+        ledger's refusal to pay is told by `due.payable`.
         """
         prepared = self.prepare(question, **price)
         return replace(prepared.quote, due=prepared.due(request=request, analyst=analyst))
@@ -223,32 +264,37 @@ class Project:
     def forecast(self, question: Asked, **price: Unpack[PriceTerms]) -> tuple[ColumnForecast, ...]:
         """How far the answer to a question will be off, in the unit of its columns; see `answer.forecast`.
 
-        A share, a rate, and each released column of a SELECT statement have one; plain counts have the error of
-        their `quote`. The price is given as to `ask`. Asks nothing, costs nothing, reads no data.
+        Returns a `ColumnForecast` for a share, a rate, and each released column of a SELECT statement; none for
+        plain counts, which have the error of their `quote`. The `question` and its `price` are given as to `ask`,
+        and what `ask` would refuse is refused here as well, except for want of budget. Asks nothing, costs
+        nothing, reads no data.
         """
         return self.prepare(question, **price).forecast()
 
     def columns(self, question: Asked) -> tuple[Column, ...]:
         """The columns of a question's answer as a table: names, whether they are public or released, and types.
 
-        They are known before anything is paid. Raises a `QueryError` where the question is not understood.
+        They are known before anything is paid. Raises a `QueryError` where the `question` is not understood.
         """
         return self._reader.read(question).columns
 
     def sql(
         self, text: str, *, request: str | None = None, analyst: str = "", **price: Unpack[PriceTerms]
     ) -> SqlAnswer:
-        """Answer a SELECT statement with aggregates over the declared table.
+        """Answer a SELECT statement, `text`, with aggregates over the declared table.
 
-        Price, `request` and `analyst` are those of `ask`; the price is for the whole statement, and the `error`
-        is that of the answer, as of `ask`. Any other text is refused with a `QueryError`.
+        `price`, `request` and `analyst` are those of `ask`; the price is for the whole statement, and the `error`
+        is that of the answer, as of `ask`. Returns a `SqlAnswer`. Raises as `ask` does; a text that is no SELECT
+        statement is refused with a `QueryError`.
         """
         return self._priced(self._reader.select(text), **price).run(request=request, analyst=analyst)
 
     def prepare(self, question: Asked, **price: Unpack[PriceTerms]) -> PreparedQuestion[Answer | SqlAnswer]:
         """Read, check and price a question, to be asked later: nothing is charged and no data is read.
 
-        The price is given as to `ask`. What comes back has the `quote`, and `run(request=…, analyst=…)` asks it.
+        The `question` and its `price` are given as to `ask`. What comes back has the `quote`, and
+        `run(request=…, analyst=…)` asks it. Raises what `ask` raises before it charges: a `QueryError`, a
+        `ParameterError`, a `RefusedError` where no price keeps the error, or an `UnreadableError`.
         """
         return self._priced(self._reader.read(question), **price)
 
@@ -257,10 +303,11 @@ class Project:
     ) -> Iterator[list[tuple[int, Answer | SqlAnswer | Exception]]]:
         """`run` for several prepared questions of this project, whose debits and answers share transactions.
 
-        Each is charged, looked at and answered on its own, as if they were asked one after the other. Yields
-        portions, each as soon as its answers are kept: for some of the purchases, the place among them and the
-        answer, or what `run` would raise. Raises a `LedgerError` or a `SourceError` where the ledger or the table
-        fails all that are left; what was charged by then is found under its request.
+        `purchases` are the questions, each with its request and its analyst. Each is charged, looked at and
+        answered on its own, as if they were asked one after the other. Yields portions, each as soon as its
+        answers are kept: for some of the purchases, the place among them, from 0, and the answer, or what `run`
+        would raise. Raises a `LedgerError` or a `SourceError` where the ledger or the table fails all that are
+        left; what was charged by then is found under its request.
         """
         told: list[tuple[int, Answer | SqlAnswer | Exception]] = []
         orders: list[tuple[int, MeasurementOrder]] = []
@@ -339,8 +386,15 @@ def open_project(
 ) -> Project:
     """Open the project that a declaration file describes; relative paths are seen from the file's folder.
 
-    Its ledger is the durable one that belongs to the table, unless another is passed. `text_size` allows longer
-    questions than the usual 10,000 characters and 2,000 words.
+    path       the declaration file, or a folder with an ``understudy.yml`` in it
+    ledger     where the budget is kept; without one it is the durable ledger that belongs to the table
+    noise      where random bits come from: the operating system, unless a test or a simulation passes another
+               source, with which nothing is private
+    text_size  how many characters and words a question may have: 10,000 and 2,000 unless more are allowed here
+
+    Returns the `Project`, which closes what it has opened. Nothing is charged, and no row is told to anybody.
+    Raises a `DeclarationError` where the file is wrong or not there, a `SourceError` where the table cannot be
+    opened or lacks a declared column, and a `LedgerError` where the ledger cannot be opened or trusted.
     """
     path = located(path)
     declaration = read(path)

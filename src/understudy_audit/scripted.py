@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from understudy.answer.answer import Answer
 from understudy.curator.charge_terms import ChargeTerms
+from understudy.curator.charged_access import Paid
 from understudy.curator.curator import Curator
-from understudy.curator.door import Paid
 from understudy.curator.prepared_measurement import PreparedMeasurement
 from understudy.errors import UnderstudyError
 from understudy.mechanism.look import Look

@@ -1,6 +1,6 @@
 """The parsers under atheris, a fuzzer that coverage guides: `python tests/audit/coverage_fuzz.py [SECONDS]`.
 
-Each door runs for so many seconds in a process of its own (libFuzzer ends its process), from the corpora of
+Each target runs for so many seconds in a process of its own (libFuzzer ends its process), from the corpora of
 `test_fuzz` and with the words of its language as a dictionary. An escape ends with a status and the input.
 Atheris is in the dependency group `fuzz`; without it this says so and does nothing.
 """
@@ -26,7 +26,7 @@ INSTRUMENTED = ("understudy", "yaml", "sqlglot", "json")
 
 
 @dataclass(frozen=True)
-class Door:
+class FuzzTarget:
     """A parser of text, by what builds it: it is imported under instrumentation."""
 
     build: Callable[[], Callable[[str], object]]
@@ -144,16 +144,16 @@ CERTIFICATE = json.dumps(
 )  # fmt: skip
 
 DOORS = {
-    "declarations": Door(declarations, corpora.DECLARATIONS, corpora.YAML_WORDS),
-    "sql": Door(sql, corpora.SQL, corpora.SQL_WORDS),
-    "questions": Door(questions, corpora.QUESTIONS, corpora.QUESTION_WORDS),
-    "workloads": Door(
+    "declarations": FuzzTarget(declarations, corpora.DECLARATIONS, corpora.YAML_WORDS),
+    "sql": FuzzTarget(sql, corpora.SQL, corpora.SQL_WORDS),
+    "questions": FuzzTarget(questions, corpora.QUESTIONS, corpora.QUESTION_WORDS),
+    "workloads": FuzzTarget(
         workloads, [t for ts in corpora.WORKLOADS.values() for t in ts], corpora.WORKLOAD_WORDS
     ),
-    "descriptions": Door(descriptions, corpora.DESCRIPTIONS, corpora.DESCRIPTION_WORDS),
-    "events": Door(events, corpora.EVENTS, corpora.EVENT_WORDS),
-    "exports": Door(exports, [_export()], corpora.EVENT_WORDS),
-    "certificates": Door(
+    "descriptions": FuzzTarget(descriptions, corpora.DESCRIPTIONS, corpora.DESCRIPTION_WORDS),
+    "events": FuzzTarget(events, corpora.EVENTS, corpora.EVENT_WORDS),
+    "exports": FuzzTarget(exports, [_export()], corpora.EVENT_WORDS),
+    "certificates": FuzzTarget(
         certificates, [CERTIFICATE], [*corpora.EVENT_WORDS, '"edges"', '"type"', '"digest"']
     ),
 }

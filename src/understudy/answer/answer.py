@@ -83,6 +83,8 @@ def noise_together(noises: Iterable[str | None]) -> str | None:
 class Answer:
     """Numbers for the cells of a marginal, all within `error` of the table's with probability 1 - `beta`.
 
+    Raises a `ParameterError` where a population error comes without its probability, or the other way round.
+
     query             the marginal that was asked for
     value             a number for each cell, in people for a count, as a fraction of all rows for a share, of the
                       group's own rows for a rate; an array with an axis for each attribute of `query.by`, without
@@ -91,7 +93,8 @@ class Answer:
                       source is `uncertified`, unless that is so for `cut_bins` alone
     noisy             what was released before it was cut to what is possible: unbiased where noise was added, and
                       so the better one to add up
-    cost              what the ledger charged for it
+    cost              what the ledger charged for it, in ε or ρ
+    beta              the probability with which some cell is further off than its `error`; 0 with bounded noise
     source            `measured` (noise was bought), `public` (no row can change it), `implied` and `pinned`
                       (deduced in a session), `checked` (a bound that a release proves), `repeat` (asked
                       before in the session), or `uncertified` (nobody vouches for it)
@@ -158,7 +161,7 @@ class Answer:
         return f"{self.measure} {self.query.where.describe()}{groups}"
 
     def rows(self) -> list[tuple[tuple[str, ...], float, float]]:
-        """(labels, value, error) for each cell, in the order of the domain."""
+        """The labels, the value and the error of each cell, in the unit of the answer and the domain's order."""
         cells = zip(self.query.labels(), self.value.ravel(), self.error.ravel(), strict=True)
         return [(labels, float(value), float(error)) for labels, value, error in cells]
 
@@ -216,7 +219,7 @@ class Answer:
         ]
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values, for machines."""
+        """The answer as plain values, which JSON can hold: the question, the rows and every known field."""
         common: dict[str, Any] = {
             "by": list(self.query.by),
             "cost": {self.cost.currency: self.cost.amount},

@@ -13,6 +13,8 @@ from understudy.pages import notebook
 class AroundAnswer(SqlAnswer):
     """Rows that a statement made of the released rows of its inner SELECTs. They have no bounds.
 
+    It has the fields of `SqlAnswer`, of which these mean something else, and some of its own.
+
     Nothing is known of how far these numbers are off: windows, joins and comparisons of released numbers follow
     no interval. The inner answers have their bounds, which hold together with probability 1 - `beta`. What was
     made of them cost nothing and says nothing that they do not say.
@@ -39,7 +41,7 @@ class AroundAnswer(SqlAnswer):
         return self.reason in ("busy", "unavailable")
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values, for machines: `bounds` says that there are none; the answers in `inner` have some."""
+        """The rows as plain values, which JSON can hold: `bounds` says that there are none; `inner` has some."""
         return {
             **super().as_dict(),
             "bounds": "none",

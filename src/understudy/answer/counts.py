@@ -56,7 +56,7 @@ class CellCounts:
         return self.half_width if self.cut_bins is None else self.cut_bins.high - self.centre
 
     def knowing(self, excluded: NDArray[np.bool_] | None) -> CellCounts:
-        """The same with exact zeros in the cells that the condition of the question itself rules out."""
+        """The same with exact zeros in the cells `excluded`, which the question's own condition rules out."""
         if excluded is None or self.cut_bins is not None:
             return self
         told = {
@@ -113,8 +113,8 @@ class RowBounds:
 class SourceCounts:
     """Counts of several marginals from one source: with probability 1 - `beta` all are within their half-widths.
 
-    `rows` is what the source knows of the number of all rows without measuring it, and `nothing` a cost of 0 in
-    the currency of its ledger.
+    `cells` has the counts of each marginal. `rows` is what the source knows of the number of all rows without
+    measuring it, and `nothing` a cost of 0 in the currency of its ledger.
     """
 
     cells: tuple[CellCounts, ...]

@@ -28,7 +28,7 @@ class CutBins:
 
     @classmethod
     def beyond(cls, low: Floats, high: Floats, own: Floats) -> CutBins:
-        """Intervals of which the half-widths `own` are not due to bins."""
+        """Intervals from `low` to `high` of which the half-widths `own` are not due to bins."""
         known = np.isfinite(high) & np.isfinite(low)
         half = (np.where(known, high, 0.0) - np.where(known, low, 0.0)) / 2
         part = np.maximum(half - np.where(known, own, 0.0), 0.0)
@@ -42,11 +42,14 @@ class CutBins:
         return np.where(known, half - np.where(known, self.discretisation, 0.0), np.inf)
 
     def divided(self, rows: float) -> CutBins:
-        """The same as shares of a number of rows."""
+        """The same as shares of a number of `rows`."""
         return CutBins(*(_fixed(part / rows) for part in (self.low, self.high, self.discretisation)))
 
     def told(self, *, unit: str, beta: float) -> list[str]:
-        """What is certain, in sentences without a full stop, for terminals and pages."""
+        """What is certain, in sentences without a full stop, for terminals and pages.
+
+        `unit` is that of the answer, and `beta` the probability with which it does not hold.
+        """
         said = ["uncertified: rows are taken to be spread evenly in the bins that are cut"]
         digits, sure = 0 if unit == "people" else 5, f"with probability {1 - beta:g}"
         if not np.isfinite(self.high).all():
@@ -59,11 +62,11 @@ class CutBins:
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> CutBins:
-        """The inverse of `as_dict`; None, which JSON has for what is infinite, is no number."""
+        """What `plain`, made by `as_dict`, stands for; None, which JSON has for what is infinite, is no number."""
         return cls(*(_fixed(np.asarray(plain[name], float)) for name in ("low", "high", "discretisation")))
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values, for machines, in the shape of the answer."""
+        """The three fields as lists of numbers, in the shape of the answer."""
         return {
             "low": self.low.tolist(),
             "high": self.high.tolist(),

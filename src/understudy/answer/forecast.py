@@ -31,11 +31,11 @@ SPREAD_CELLS = 1 << 20
 
 @dataclass(frozen=True)
 class ColumnForecast:
-    """The largest half-width of one column of an answer, in the column's own unit; None where there is no bound.
+    """How far the numbers of one column of an answer will be off, worked out before it is asked.
 
-    `column` is empty where the answer has one column. `unit` says what the numbers are: `share of all rows`,
-    a rate, or, for a SELECT statement, the column itself, whose unit is that of what it is made of (years for
-    ``avg(age)``).
+    `error` is the largest half-width of the column, in its own unit; None where there is no bound. `column` is
+    empty where the answer has one column. `unit` says what the numbers are: `share of all rows`, a rate, or, for a
+    SELECT statement, the column itself, whose unit is that of what it is made of (years for ``avg(age)``).
     """
 
     column: str

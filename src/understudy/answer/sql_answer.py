@@ -47,7 +47,9 @@ class SqlAnswer:
                       the type of its values
     cells             the rows: names of groups, and an `Estimate` for every released number, with its value, its
                       bounds, and the part of them that comes from bins
-    cost              what the ledger charged for the whole statement; nothing where it was answered from before
+    cost              what the ledger charged for the whole statement, in ε or ρ; nothing where earlier answers say
+                      it
+    beta              the probability with which some number is outside its bounds; 0 with bounded noise
     sources           for each marginal that the statement needs, where its counts came from, as in `Answer.source`
     population_error  for each cell of `cells` how far its value can be, in the unit of its column (days for a
                       date), from what the statement says of the population behind the table; None in columns of
@@ -59,6 +61,8 @@ class SqlAnswer:
                       where the bounds of the rows that it sets apart do not overlap, else `uncertified`: an empty
                       group with wide bounds may stand first by chance. None where it goes by public names
     noise             the noise that the numbers rest on, as in `Answer.noise`
+
+    Raises a `ParameterError` where a population error comes without its probability, or the other way round.
 
     Of the population a statement says what it would say of a table of as many rows in which every group is as
     frequent as in the population: counts and sums are those of so many people, averages, quantiles and ratios are
@@ -82,7 +86,7 @@ class SqlAnswer:
 
     @property
     def rows(self) -> list[tuple[Any, ...]]:
-        """Plain rows: names of groups and released values."""
+        """The rows with a plain value in each column: the name of a group, or a released number without bounds."""
         return [
             tuple(cell if (number := _estimate(cell)) is None else number.value for cell in row)
             for row in self.cells
@@ -94,7 +98,7 @@ class SqlAnswer:
         return weakest(self.sources)
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values, for machines; a bound that does not exist is null."""
+        """The answer as plain values, which JSON can hold; a bound that does not exist is null."""
         return {
             "columns": [
                 {"name": column.name, "kind": column.kind, "type": column.type} for column in self.columns
@@ -151,7 +155,7 @@ class SqlAnswer:
         return self.to_frame("polars")
 
     def plot(self, column: str | None = None) -> alt.LayerChart:
-        """An Altair chart of a released column, the first unless named: a bar and a whisker for each of 60 rows.
+        """An Altair chart of a released `column`, the first by default: bar and whisker for each of 60 rows.
 
         Raises a `ParameterError` where there is no such column, and one that says what to install where Altair is
         not there.

@@ -41,15 +41,17 @@ def connect(
 ) -> Connection:
     """Connect to a server, such as ``https://data.example.org`` or ``http://127.0.0.1:8700``.
 
-    The token is the given one, else that of the environment variable UNDERSTUDY_TOKEN, else that of the server's
-    line, ``URL TOKEN``, in the file ``understudy/tokens`` of the user's folder of settings (``~/.config``),
-    which nobody else may be allowed to read. `timeout` is for one reply, and `patience` for how long a request
-    that fails in passing is sent again, both in seconds. Certificates are verified; `ca` is the file of an
-    authority of one's own.
+    url       the address of the server
+    token     the analyst's token. Without one it is that of the environment variable UNDERSTUDY_TOKEN, else that
+              of the server's line, ``URL TOKEN``, in the file ``understudy/tokens`` of the user's folder of
+              settings (``~/.config``), which nobody else may be allowed to read
+    timeout   how many seconds to wait for one reply: 120 by default, as a look at a large table may take long
+    patience  for how many seconds a request is sent again that fails in passing: 30 by default
+    ca        a file with the certificates of an authority of one's own; certificates are verified in any case
 
-    Raises a `ParameterError` where the address is none or would send the token unencrypted, an `AccessError`
-    where there is no token or the server does not know it, and a `ServerError` where the server cannot be
-    reached.
+    Returns a `Connection`. Raises a `ParameterError` where the address is none or would send the token
+    unencrypted, an `AccessError` where there is no token or the server does not know it, and a `ServerError` where
+    the server cannot be reached.
     """
     address = ServerAddress.read(url)
     transport = Transport(address, found_token(address, token), timeout=timeout, patience=patience, ca=ca)
@@ -61,11 +63,16 @@ def connect(
 
 
 class Connection:
-    """A server, as one analyst sees it. `us.connect` makes one; it is safe for threads.
+    """A server, as one analyst sees it. `us.connect` makes one, of a `transport`; it is safe for threads.
 
-    A server with one table is asked directly: ``connection.ask("count by sex")``. Where it has several, `table=`
-    names one, or ``connection.table(name)`` is that table alone. A connection is closed by `close`, or at the
-    end of a `with` block.
+    A server with one table is asked directly: ``connection.ask("count by sex")``. Where it has several, the
+    argument `table` names one, or ``connection.table(name)`` is that table alone. A connection is closed by
+    `close`, or at the end of a `with` block.
+
+    Every call with a `table` raises a `DomainError` where there is none of that name, and a `ParameterError` where
+    there are several and none is named. Every call that asks the server raises an `AccessError` where the token is
+    not known any more or may not do this, and a `ServerError` where the server cannot be reached or its reply
+    cannot be read.
     """
 
     def __init__(self, transport: Transport) -> None:
@@ -91,10 +98,10 @@ class Connection:
         return tuple(line["name"] for line in self._listed)
 
     def table(self, name: str | None = None) -> RemoteTable:
-        """A table by its name; without one, the only table.
+        """The table that is called `name`; without one, the only table. The server is asked for an unknown name.
 
-        Raises a `DomainError` where there is no such table, and a `ParameterError` where there are several and
-        none is named.
+        Returns a `RemoteTable`. Raises a `DomainError` where there is no such table, and a `ParameterError` where
+        there are several and none is named.
         """
         if name is None:
             if len(self.tables) != 1:
@@ -121,10 +128,12 @@ class Connection:
     ) -> Answer | SqlAnswer:
         """Answer a question such as ``count age < 30 by district``, or a SELECT statement.
 
-        Without a price it is asked in the session of the table, free where it follows from what anybody bought;
-        `epsilon`, `rho` or `error` (in people, or the unit of the numbers) measures it by itself, with `noise`. A
-        question that needs an approval is an `ApprovalNeededError` whose `id` fetches the answer later, or is
-        waited for: `wait` is a number of seconds, or True. Everything else is as in `RemoteTable.ask`.
+        Without a price the `question` is asked in the session of the table, free where it follows from what
+        anybody bought; of the keywords `terms`, `epsilon`, `rho` or `error` (in people, or the unit of the
+        numbers) measures it by itself, with `noise`; with `in_session` the `error` is kept in the session. A
+        question that needs an approval raises an `ApprovalNeededError` whose `id` fetches the answer later, or is
+        waited for: `wait` is a number of seconds, or True. Returns a `SqlAnswer` for a SELECT statement, else an
+        `Answer`. Everything else, and what is raised, is as in `RemoteTable.ask`.
         """
         return self.table(table).ask(question, **terms)
 
@@ -137,11 +146,19 @@ class Connection:
         progress: bool | Progress = False,
         **terms: Unpack[AskTerms],
     ) -> list[Answer | SqlAnswer]:
-        """Answer many questions, a few at a time; all are priced before the first. As `RemoteTable.ask_all`."""
+        """Answer many `questions`, `at_once` of them at a time; all are priced before the first is asked.
+
+        `progress` is True for a line on the error stream, or a function of how many of how many are answered;
+        `terms` are the keywords of `ask`, for all of them. Returns the answers in the order of the questions.
+        Raises as `RemoteTable.ask_all` does.
+        """
         return self.table(table).ask_all(questions, at_once=at_once, progress=progress, **terms)
 
     def sql(self, text: str, *, table: str | None = None, **terms: Unpack[AskTerms]) -> SqlAnswer:
-        """Answer a SELECT statement; any other text is refused with a `QueryError`, and not sent. As `ask`."""
+        """Answer a SELECT statement, `text`; any other text is refused with a `QueryError`, and not sent.
+
+        `terms` are the keywords of `ask`. Returns a `SqlAnswer`. Raises as `ask` does.
+        """
         return self.table(table).sql(text, **terms)
 
     def quote(
@@ -152,27 +169,39 @@ class Connection:
         epsilon: float | None = None,
         rho: float | None = None,
         error: float | None = None,
+        in_session: bool = False,
         noise: Noise = "auto",
     ) -> ServerQuote:
-        """The most that a question would cost now, its error, and whether it needs an approval. Costs nothing."""
-        return self.table(table).quote(question, epsilon=epsilon, rho=rho, error=error, noise=noise)
+        """The most that a `question` would cost now, its error, and whether it needs an approval. Costs nothing.
+
+        `epsilon`, `rho`, `error`, `in_session` and `noise` are those of `ask`. Returns a `ServerQuote`. Raises as
+        `RemoteTable.quote` does.
+        """
+        return self.table(table).quote(
+            question, epsilon=epsilon, rho=rho, error=error, in_session=in_session, noise=noise
+        )
 
     def session(self, *, table: str | None = None, own: bool = False) -> RemoteSession:
         """The session in which questions without a price are asked; with `own`, one of your own is opened.
 
-        Raises a `RefusedError` where the server has but the one that all share and `own` is asked for.
+        Returns a `RemoteSession`. Raises a `RefusedError` where the server has but the one that all share and
+        `own` is asked for, and where no session is open yet.
         """
         return self.table(table).session(own=own)
 
     def budget(self, *, table: str | None = None) -> ServerBudget:
-        """What is left of a table's budget, of all and for you, and about how many more counts it pays for."""
+        """What is left of a table's budget, of all and for you, and about how many more counts it pays for.
+
+        Returns a `ServerBudget`. Asks about no data, and costs nothing.
+        """
         return self.table(table).budget()
 
     def answer(self, id: str, *, wait: bool | float = False) -> Answer | SqlAnswer:
-        """The answer of an earlier question, by the id that an `ApprovalNeededError` or `history` told.
+        """The answer of an earlier question, by the `id` that an `ApprovalNeededError` or `history` told.
 
-        Raises an `ApprovalNeededError` where it still waits (`wait` as in `ask`), and a `RefusedError` with the
-        custodian's reason where it was denied, or as it was refused.
+        It was paid when it was answered: fetching it costs nothing. Raises an `ApprovalNeededError` where it still
+        waits (`wait` as in `ask`), and a `RefusedError` with the custodian's reason where it was denied, or as it
+        was refused.
         """
         document = self._transport.get("asks", id)
         return self.table(document["table"]).awaited(document, wait=wait)
@@ -180,12 +209,16 @@ class Connection:
     def history(self, *, table: str = "", state: str = "", analyst: str = "") -> History:
         """Your questions, the newest first, fetched page by page; an auditor's or a custodian's token sees all.
 
-        `state` is answered, waiting, refused or asking; `analyst` chooses one analyst's.
+        Without arguments they are those of all tables. `table` chooses one table's, `analyst` one analyst's, and
+        `state` those that are `answered`, `waiting` (for approval), `refused` or `asking`. Returns a `History`.
         """
         return History(self._transport, {"table": table, "state": state, "analyst": analyst})
 
     def releases(self) -> PublishedReleases:
-        """The releases that the server shows, by name; each can be fetched, and opened with `us.Release.load`."""
+        """The releases that the server shows, by name; each can be fetched, and opened with `us.Release.load`.
+
+        Returns a mapping from names to `PublishedRelease`s. What was released costs nothing any more.
+        """
         found = self._transport.get("releases")["releases"]
         return PublishedReleases({plain["name"]: PublishedRelease(self._transport, plain) for plain in found})
 

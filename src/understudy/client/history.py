@@ -22,11 +22,16 @@ class AskedBefore:
     """A question that was put to a server.
 
     id        under which a connection's `answer` fetches its answer
+    table     the name of the table that it was put to
+    analyst   who asked it
     request   the request id under which it was asked
+    question  its text
     terms     the price or the error that it was asked with, or whether an uncertified answer was welcome
-    at        when it was asked, in UTC; `finished`, when it was answered or refused, or None
+    at        when it was asked, in UTC
+    finished  when it was answered or refused, in UTC; None before that
     state     `answered`, `waiting` (for approval), `refused`, or `asking`
     source    where the answer came from, as in `Answer.source`; empty without one
+    currency  of the price: `epsilon` or `rho`
     price     what was charged, in `currency`; None where there is no answer
     share     the part of the whole budget that this is
     problem   why it was refused, in words; empty where it was not
@@ -49,7 +54,7 @@ class AskedBefore:
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> AskedBefore:
-        """A question in a server's reply."""
+        """A question in a server's reply, `plain`."""
         same = ("id", "table", "analyst", "request", "question", "terms", "state", "source", "price", "share")
         return cls(
             **{name: plain[name] for name in same},
@@ -82,7 +87,9 @@ class AskedBefore:
 class History:
     """Questions that were asked, the newest first: a loop over it fetches them page by page, as far as it goes.
 
-    An analyst sees their own; an auditor or a custodian everybody's.
+    An analyst sees their own; an auditor or a custodian everybody's. `Connection.history` makes one: `filters`
+    choose questions, and `transport` sends the requests, each of which can raise an `AccessError` or a
+    `ServerError`.
     """
 
     def __init__(self, transport: Transport, filters: Mapping[str, str]) -> None:

@@ -26,8 +26,10 @@ from understudy.pages import notebook
 class PublishedRelease:
     """A release on a server: `name`, the names of its `files`, the `method` that made it, and its privacy.
 
-    `privacy` has the epsilon and the delta of the release, `cost` what the ledger was charged, and `beta` the
-    probability with which some certified error does not hold; each is None where the certificate does not say.
+    `Connection.releases` lists them; `plain` is what the server says of one, and `transport` sends requests, which
+    raise an `AccessError` or a `ServerError` as those of the connection do. `privacy` has the epsilon and the
+    delta of the release, `cost` what the ledger was charged, and `beta` the probability with which some certified
+    error does not hold; each is None where the certificate does not say.
     """
 
     def __init__(self, transport: Transport, plain: Mapping[str, Any]) -> None:
@@ -44,7 +46,7 @@ class PublishedRelease:
         return f"PublishedRelease({self.name!r}, {self.method}{_privacy_told(self.privacy, before=', ')})"
 
     def read(self, name: str) -> bytes:
-        """The content of one of `files`, such as report.html; a `ParameterError` where there is no such file."""
+        """The bytes of the file `name`, such as report.html; a `ParameterError` where it is none of `files`."""
         if name not in self.files:
             raise ParameterError(
                 f"the release {self.name} has no file {name!r}",
@@ -56,11 +58,14 @@ class PublishedRelease:
         return held.getvalue()
 
     def certificate(self) -> dict[str, Any]:
-        """What is proved about the release, by which theorem and at what price, as plain values."""
+        """What is proved about the release, by which theorem and at what price, as plain values.
+
+        Raises a `ParameterError` where the release has no certificate.
+        """
         return json.loads(self.read("certificate.json"))
 
     def ask(self, question: str) -> Answer | SqlAnswer:
-        """The answer of the release to a question, worked out on the server; it costs nothing.
+        """The answer of the release to a `question`, worked out on the server; it costs nothing.
 
         Returns an `Answer`, or a `SqlAnswer` for a SELECT statement: the same that `us.Release.load` of the
         downloaded folder gives. Raises a `QueryError` where the question is not understood, and a `RefusedError`
@@ -80,15 +85,21 @@ class PublishedRelease:
         return domain_from_plain(self.certificate()["domain"]["attributes"])
 
     def synthetic(self, backend: str = "pyarrow") -> Any:
-        """The synthetic rows, as a frame of the library `backend`: pyarrow, pandas or polars, for instance."""
+        """The synthetic rows, as a frame of the library `backend`: pyarrow, pandas or polars, for instance.
+
+        Raises a `ParameterError` where the release has none, or where the library is unknown or not installed.
+        """
         return self._frame("synthetic.parquet", backend)
 
     def answers(self, backend: str = "pyarrow") -> Any:
-        """Every answer that was published, with its error, as a frame of the library `backend`."""
+        """Every answer that was published, with its error, as a frame of the library `backend`.
+
+        Raises a `ParameterError` where the release has none, or where the library is unknown or not installed.
+        """
         return self._frame("answers.parquet", backend)
 
     def download(self, folder: str | Path) -> Path:
-        """Fetch all files into a new folder, which appears whole or not at all; `us.Release.load` opens it.
+        """Fetch all files into a new `folder`, which appears whole or not at all; `us.Release.load` opens it.
 
         Returns its path. Raises a `RefusedError` where something of that name is there already.
         """
@@ -129,7 +140,7 @@ class PublishedRelease:
 
 
 class PublishedReleases(Mapping[str, PublishedRelease]):
-    """The releases of a server by their names."""
+    """The releases of a server by their names: `found` is what the server listed."""
 
     def __init__(self, found: Mapping[str, PublishedRelease]) -> None:
         self._found = dict(found)

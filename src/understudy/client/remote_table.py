@@ -38,20 +38,35 @@ Told = Answer | SqlAnswer
 
 
 def _price(
-    epsilon: float | None, rho: float | None, error: float | None, noise: Noise
+    epsilon: float | None,
+    rho: float | None,
+    error: float | None,
+    noise: Noise,
+    in_session: bool,  # noqa: FBT001
 ) -> dict[str, float | str]:
     """The price of a question and its noise, as far as they are given, as the server takes them."""
     given = {"epsilon": epsilon, "rho": rho, "error": error}
     price: dict[str, float | str] = {name: float(value) for name, value in given.items() if value is not None}
+    price |= {"in_session": True} if in_session else {}
     return price if noise == "auto" else {**price, "noise": noise}
 
 
 class AskTerms(TypedDict, total=False):
-    """How a question is asked; the keywords of `RemoteTable.ask`, which says what they mean."""
+    """How a question is asked: the keywords `terms`, which `RemoteTable.ask` explains.
+
+    epsilon, rho, error  at most one: the price of the question, or the half-width that its answer must keep
+    noise        which noise it gets then: `auto`, `laplace`, `gaussian` or `bounded`
+    uncertified  whether an answer that nobody vouches for is welcome where the budget cannot pay
+    why          what a custodian reads where the question needs an approval
+    request      the caller's name for the question, under which it is paid once; None for a fresh one
+    wait         how many seconds to wait for an approval; True for as long as it takes
+    """
 
     epsilon: float | None
     rho: float | None
     error: float | None
+    in_session: bool
+    most: float | None
     noise: Noise
     uncertified: bool
     why: str
@@ -60,7 +75,11 @@ class AskTerms(TypedDict, total=False):
 
 
 class RemoteTable:
-    """A table that a server holds. Questions go to the server; no row ever comes back.
+    """A table that a server holds, by its `name`. Questions go to the server; no row ever comes back.
+
+    `Connection.table` gives one; `transport` sends its requests. Every call that asks the server raises an
+    `AccessError` where the token may not do this, and a `ServerError` where the server cannot be reached or its
+    reply cannot be read.
 
     Without a price a question is asked in the server's session of the table: free where it follows from what
     anybody bought, within the promise of the session, and no dearer than `quote` says. With `epsilon`, `rho` or
@@ -83,20 +102,27 @@ class RemoteTable:
         epsilon: float | None = None,
         rho: float | None = None,
         error: float | None = None,
+        in_session: bool = False,
+        most: float | None = None,
         noise: Noise = "auto",
         uncertified: bool = True,
         why: str = "",
         request: str | None = None,
         wait: bool | float = False,
     ) -> Told:
-        """Answer a question such as ``count age < 30 by district``, or a SELECT statement.
+        """Answer a `question` such as ``count age < 30 by district``, or a SELECT statement.
+
+        Returns a `SqlAnswer` for a SELECT statement, else an `Answer`. Its `cost` is what the server's ledger
+        charged.
 
         At most one of `epsilon`, `rho` and `error` (in people, or in the unit of the numbers where they are no
         counts) gives the question a price of its own; `noise` is then the noise that it gets, the best one unless
-        it is named (`bounded`: a certain error). Where the budget cannot pay, the session answers with what nobody
-        vouches for, unless `uncertified` is False.
-        `why` is what a custodian reads where the question needs an approval; `wait` says how many seconds to
-        wait for that, or, as True, to wait until somebody has decided. The question has a fresh request id
+        it is named (`bounded`: a certain error). With `in_session` the `error` is kept in the session, by what is
+        known there, at the price and with the promise of a session's own `ask(…, error=…)`. `most`, in the table's
+        currency, is what may be charged at most: where the question costs more now, a `PriceRoseError` says so.
+        Where the budget cannot pay, the session answers with what nobody vouches for, unless `uncertified` is
+        False. `why` is what a custodian reads where the question needs an approval; `wait` says how many seconds
+        to wait for that, or, as True, to wait until somebody has decided. The question has a fresh request id
         unless `request` names one; under the same id it gets the same answer, and is paid once.
 
         Raises what the library raises for a table of one's own: a `QueryError`, an `InsufficientBudgetError` and
@@ -109,7 +135,8 @@ class RemoteTable:
                 "a question to a server is text", remedy="write it as `count age < 30 by sex`, or as SQL"
             )
         body: dict[str, Any] = {"question": question, "request": request or fresh_request()}
-        body |= _price(epsilon, rho, error, noise)
+        body |= _price(epsilon, rho, error, noise, in_session)
+        body |= {} if most is None else {"most": float(most)}
         body |= {} if uncertified else {"uncertified": False}
         body |= {"why": why} if why else {}
         status, document = self._transport.post(
@@ -120,9 +147,9 @@ class RemoteTable:
         return self.decoded(document)
 
     def sql(self, text: str, **terms: Unpack[AskTerms]) -> SqlAnswer:
-        """Answer a SELECT statement; any other text is refused with a `QueryError`, and not sent.
+        """Answer a SELECT statement, `text`; any other text is refused with a `QueryError`, and not sent.
 
-        Everything else is as in `ask`.
+        `terms` are the keywords of `ask`, and everything else is as there. Returns a `SqlAnswer`.
         """
         if not isinstance(text, str) or not is_sql(text):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise QueryError("this is no SELECT statement", remedy="`ask` takes other questions")
@@ -137,14 +164,16 @@ class RemoteTable:
         epsilon: float | None = None,
         rho: float | None = None,
         error: float | None = None,
+        in_session: bool = False,
         noise: Noise = "auto",
     ) -> ServerQuote:
-        """The most that a question would cost at this moment, its error, and whether it needs an approval.
+        """The most that a `question` would cost at this moment, its error, and whether it needs an approval.
 
-        Costs nothing, and the server looks at nothing. Raises what `ask` would, except that what cannot be paid
-        is told by `is_payable`.
+        `epsilon`, `rho`, `error`, `in_session` and `noise` are those of `ask`. Costs nothing, and the server looks
+        at nothing. Returns a `ServerQuote`. Raises what `ask` would, except that what cannot be paid is told by
+        `is_payable`.
         """
-        body = {"question": question, **_price(epsilon, rho, error, noise)}
+        body = {"question": question, **_price(epsilon, rho, error, noise, in_session)}
         return ServerQuote.from_plain(self._transport.post("tables", self.name, "price", body=body)[1])
 
     def quote_all(
@@ -154,13 +183,19 @@ class RemoteTable:
         epsilon: float | None = None,
         rho: float | None = None,
         error: float | None = None,
+        in_session: bool = False,
         noise: Noise = "auto",
     ) -> list[ServerQuote]:
-        """The price of each question by itself, in their order, in as few requests as it takes. Costs nothing.
+        """The price of each of `questions` as the next one, in their order, in as few requests as needed.
 
-        Raises the refusal of the first question that would be refused.
+        Costs nothing. `together` is the most that a question and those before it in its request (of up to 50)
+        cost.
+
+        `epsilon`, `rho`, `error`, `in_session` and `noise` are those of `ask`, for all of them. Returns a
+        `ServerQuote` for each. Raises the refusal of the first question that would be refused, such as a
+        `QueryError`.
         """
-        terms = _price(epsilon, rho, error, noise)
+        terms = _price(epsilon, rho, error, noise, in_session)
         quotes: list[ServerQuote] = []
         for part in batches(questions):
             body = {"questions": list(part), **terms}
@@ -179,16 +214,18 @@ class RemoteTable:
         progress: bool | Progress = False,
         **terms: Unpack[AskTerms],
     ) -> list[Told]:
-        """Answer many questions, `at_once` of them at a time; the answers come in the order of the questions.
+        """Answer many `questions`, `at_once` of them at a time; the answers come in the order of the questions.
 
-        All are priced first, so that a mistake in the last of them costs nothing. `progress` is True for a line
-        on the error stream, or a function of how many of how many are answered. Where a question fails, its
-        error is raised when those under way are finished; what was answered is free when it is asked again in
-        the session, and paid once under `request`, which here names the whole list. Else as `ask`.
+        `terms` are the keywords of `ask`, for all of them. All are priced first, so that a mistake in the last of
+        them costs nothing. `progress` is True for a line on the error stream, or a function of how many of how
+        many are answered. Where a question fails, its error is raised when those under way are finished; what was
+        answered is free when it is asked again in the session, and paid once under `request`, which here names the
+        whole list. Raises as `ask` does, and a `ParameterError` where `at_once` is less than 1.
         """
         listed = list(questions)
         price = {name: terms.get(name) for name in ("epsilon", "rho", "error")}
-        self.quote_all(listed, **price, noise=terms.get("noise", "auto"))
+        in_session = terms.get("in_session", False)
+        self.quote_all(listed, **price, noise=terms.get("noise", "auto"), in_session=in_session)
         name = terms.pop("request", None)
 
         def ask(place: int) -> Told:
@@ -200,8 +237,9 @@ class RemoteTable:
     def session(self, *, own: bool = False) -> RemoteSession:
         """The session in which questions without a price are asked: its promise, and how far it has come.
 
-        With `own`, a session of one's own is opened; a `RefusedError` says so where the server has but the one
-        that all share.
+        With `own`, a session of one's own is opened. Returns a `RemoteSession`. Raises a `RefusedError` where the
+        server has but the one that all share and `own` is asked for, and where no session is open yet: an
+        analyst's first question opens one. Costs nothing.
         """
         if own:
             found = self._transport.post("tables", self.name, "sessions", body=None)[1]
@@ -212,12 +250,15 @@ class RemoteTable:
         return RemoteSession.from_plain(self, found["sessions"][0])
 
     def budget(self) -> ServerBudget:
-        """What is left of the table's budget, of all and for you, and about how many more counts it pays for."""
+        """What is left of the table's budget, of all and for you, and about how many more counts it pays for.
+
+        Returns a `ServerBudget`. Asks about no data, and costs nothing.
+        """
         return ServerBudget.from_plain(self._transport.get("tables", self.name, "budget"))
 
     @property
     def domain(self) -> Domain:
-        """The declared attributes and their cells. They are asked of the server once."""
+        """The declared attributes and their cells, which are public. They are asked of the server once."""
         if self._domain is None:
             try:
                 self._domain = domain_from_plain(self.about["attributes"])
@@ -227,7 +268,10 @@ class RemoteTable:
 
     @property
     def about(self) -> Mapping[str, Any]:
-        """What is declared about the table, as plain values, with a few questions to begin with (`examples`)."""
+        """What is declared about the table, as plain values, with a few questions to begin with (`examples`).
+
+        It is public, and asked of the server once.
+        """
         known = self._known
         if known is None:
             known = self._known = self._transport.get("tables", self.name)
@@ -249,7 +293,10 @@ class RemoteTable:
     # ---- replies
 
     def decoded(self, document: Mapping[str, Any]) -> Told:
-        """The answer in a reply. Where the table was declared anew meanwhile, its domain is read again."""
+        """The answer in a reply, `document`. Where the table was declared anew since, its domain is read again.
+
+        Raises a `ServerError` where the reply cannot be read as an answer.
+        """
         plain, question = document["answer"], document["question"]
         request = document.get("request", "")
         if is_of_sql(plain):
@@ -276,7 +323,9 @@ class RemoteTable:
     def awaited(self, document: Mapping[str, Any], *, wait: bool | float) -> Told:
         """The answer of a question that waited for approval, or that was found under its id.
 
-        `wait` is how many seconds to look again for; True is for as long as it takes.
+        `document` is what the server said of the question. `wait` is for how many seconds it is looked up again;
+        True is for as long as it takes. Raises a `ParameterError` for a negative number of seconds, an
+        `ApprovalNeededError` where nobody has decided by then, and a `RefusedError` where it was denied.
         """
         seconds = inf if wait is True else float(wait)
         if not seconds >= 0:
@@ -317,7 +366,8 @@ class RemoteSession:
 
     name          of the session
     is_shared     whether all analysts share it, and what one bought all know
-    alpha         the promised error as a part of all rows, and `width` in people
+    alpha         the promised half-width of every count, as a part of all rows
+    width         the same in people
     beta          the probability with which some answer of the session is not within it
     queries       how many questions were expected when it was opened
     purchases     how often something was bought in it
@@ -336,7 +386,7 @@ class RemoteSession:
 
     @classmethod
     def from_plain(cls, table: RemoteTable, plain: Mapping[str, Any]) -> RemoteSession:
-        """The session in a server's reply."""
+        """The session of a `table` in a server's reply, `plain`."""
         same = ("name", "alpha", "beta", "queries", "width", "purchases", "contradicted")
         return cls(**{name: plain[name] for name in same}, is_shared=plain["shared"], _table=table)
 
@@ -344,17 +394,36 @@ class RemoteSession:
         self,
         question: str,
         *,
+        error: float | None = None,
+        most: float | None = None,
         uncertified: bool = True,
         why: str = "",
         request: str | None = None,
         wait: bool | float = False,
     ) -> Told:
-        """Answer a question within the promise of the session, as `RemoteTable.ask` does without a price."""
-        return self._table.ask(question, uncertified=uncertified, why=why, request=request, wait=wait)
+        """Answer a `question` within the promise of the session, as `RemoteTable.ask` does without a price.
 
-    def price(self, question: str) -> ServerQuote:
-        """The most that a question would cost in the session at this moment; nothing is asked or charged."""
-        return self._table.quote(question)
+        With an `error`, in people or in the unit of the numbers, it is within that; see `Session.ask`. `most`,
+        `uncertified`, `why`, `request` and `wait` are those of `RemoteTable.ask`, and so is what is raised. What
+        the question buys is charged to the table's budget; what follows from earlier purchases is free.
+        """
+        return self._table.ask(
+            question,
+            error=error,
+            in_session=error is not None,
+            most=most,
+            uncertified=uncertified,
+            why=why,
+            request=request,
+            wait=wait,
+        )
+
+    def price(self, question: str, *, error: float | None = None) -> ServerQuote:
+        """The most that a `question` would cost in the session at this moment; nothing is asked or charged.
+
+        `error` is that of `ask`. Returns a `ServerQuote`. Raises as `RemoteTable.quote` does.
+        """
+        return self._table.quote(question, error=error, in_session=error is not None)
 
     def __repr__(self) -> str:
         whose = "shared" if self.is_shared else "own"

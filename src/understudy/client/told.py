@@ -28,6 +28,7 @@ class ServerQuote:
     needs_approval  whether a custodian would have to approve it first
     noise           of a question with a price of its own, which noise it would get; None where it is public
     forecast        of a question with a price of its own, the error of each column in the column's own unit
+    together        of several questions, the most that this one and those before it cost; None where nobody says
     """
 
     question: str
@@ -41,10 +42,11 @@ class ServerQuote:
     forecast: tuple[ColumnForecast, ...] = ()
     noise: str | None = None
     unit: str = "people"
+    together: Cost | None = None
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> ServerQuote:
-        """The quote in a server's reply."""
+        """The quote in a server's reply, `plain`."""
         error = plain["error"]
         return cls(
             question=plain["question"],
@@ -61,6 +63,7 @@ class ServerQuote:
             ),
             noise=plain.get("noise"),
             unit=plain.get("unit", "people"),
+            together=cost_from_plain(plain["together"]) if "together" in plain else None,
         )
 
     @property
@@ -97,7 +100,7 @@ class ServerQuote:
 
 @dataclass(frozen=True, slots=True)
 class BudgetPart:
-    """A part of a budget: `amount` in its currency, and `share` of the whole."""
+    """A part of a budget: its `amount` in the budget's currency, and its `share` of the whole, from 0 to 1."""
 
     amount: float
     share: float
@@ -112,17 +115,20 @@ class ServerBudget:
 
     table        the name of the table
     currency     in which amounts are: `rho` or `epsilon`
-    epsilon      of the whole budget, beside `delta`
+    epsilon      of the whole budget
+    delta        of the whole budget; 0 where it is pure ε
+    key_delta    the part of `delta` that events are charged themselves, those of key selection for instance
     cap          the whole budget
     left         what is left of it
     yours        what is left to you, which may be less
     your_spent   what you have spent
     your_limit   the most that you may spend; None without a limit
     others       what others have spent
-    day_limit    what may be spent in a day, and
-    month_limit  in a month; None without such a limit
+    day_limit    the most that may be spent in a day; None without such a limit
+    month_limit  the most that may be spent in a month; None without such a limit
     more_counts  about how many more counts, each within `count_error` people, what is left to you pays for; None
-                 where nobody can tell
+                 where that cannot be told
+    count_error  the half-width, in people, of those counts; None where that cannot be told
     """
 
     table: str
@@ -147,7 +153,7 @@ class ServerBudget:
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> ServerBudget:
-        """The budget in a server's reply."""
+        """The budget in a server's reply, `plain`."""
         yours, about = plain["yours"], plain["about"] or {}
         return cls(
             table=plain["table"],

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from understudy.answer.answer import Answer
 from understudy.curator.charge_terms import ChargeTerms
-from understudy.curator.door import Paid, as_json
+from understudy.curator.charged_access import Paid, as_json
 from understudy.curator.prepared_measurement import PreparedMeasurement
 from understudy.curator.question_text import spelt
 from understudy.errors import RequestConflictError

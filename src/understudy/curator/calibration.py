@@ -51,11 +51,11 @@ def check_counts(marginals: Iterable[Marginal]) -> None:
 
 @dataclass(frozen=True)
 class Calibration:
-    """Sensitivities, mechanisms, errors and prices of marginals of one declared table.
+    """Sensitivities, mechanisms, errors and prices of marginals of one declared table. Reads no data.
 
-    Prices are told in the currency of the `budget` where no other is asked for. `rows_at_most` gives a public
-    bound on the number of rows, or None: it is asked for only where weights other than 0 and 1 are rounded.
-    Prices are in epsilon or rho, errors in people.
+    `domain` is that of the table, and `relation` its neighbours. Prices are told in the currency of the `budget`
+    where no other is asked for. `rows_at_most` gives a public bound on the number of rows, or None: it is asked
+    for only where weights other than 0 and 1 are rounded. Prices are in epsilon or rho, errors in people.
     """
 
     domain: Domain
@@ -69,13 +69,12 @@ class Calibration:
         return self.budget.currency
 
     def sensitivity(self, *marginals: Marginal, resolution: int = 1) -> Sensitivity:
-        """How far neighbours can move the counts of marginals side by side, in steps of 1/resolution.
+        """How far neighbours can move the counts of `marginals` side by side, in steps of 1/`resolution`.
 
-        No row may count in two of them: QueryError if one does. Weights other than 0 and 1 stand together where
-        they add up to 1 at most in every row; else each stands alone, on the lattice of its own that its error is
-        told for. So do moments, but those that add up to 1 for every row.
-        Of one end of a quantile it is how far they move the losses that it is drawn by; of several, the counts
-        that all of them follow from.
+        No row may count in two of them: a `QueryError` if one does. Weights other than 0 and 1 stand together
+        where they add up to 1 at most in every row; else each stands alone, on the lattice of its own that its
+        error is told for. So do moments, but those that add up to 1 for every row. Of one end of a quantile it is
+        how far they move the losses that it is drawn by; of several, the counts that all of them follow from.
         """
         if any(marginal.moment is not None for marginal in marginals):
             return self._moment_sensitivity(marginals, resolution)
@@ -104,7 +103,7 @@ class Calibration:
         return self.relation.moves(CountColumns.of(marginal, resolution=resolution))
 
     def is_public(self, marginal: Marginal) -> bool:
-        """Whether no row can change a marginal's counts, so that noise on it would protect nobody."""
+        """Whether no row can change the counts of a `marginal`, so that noise on it would protect nobody."""
         return marginal.where.is_counting and self.sensitivity(marginal).l1 == 0
 
     def mechanism(
@@ -116,10 +115,13 @@ class Calibration:
         moves: Callable[[int], Sensitivity] | None = None,
         certain: bool = False,
     ) -> tuple[Additive, int]:
-        """The mechanism that would answer at this price, and its lattice resolution.
+        """The mechanism that would answer a `marginal` at this `price`, and its lattice resolution.
 
-        With `certain` it is bounded noise, whose error is certain (`bounded`). Under a budget that is kept in
-        GDP, a price in rho buys rounded normal noise, whose μ² is exact.
+        Raises a `QueryError` where the marginal is about another domain, or a row counts in it and in one beside
+        it; a `ParameterError` where the noise cannot be drawn; and a `RefusedError` where weights other than 0 and
+        1 need a bound on the number of rows that is not public. With `certain` it is bounded noise, whose error is
+        certain (`bounded`). Under a budget that is kept in GDP, a price in rho buys rounded normal noise, whose μ²
+        is exact.
 
         The price is for the marginal and for those `beside` it, of which no row may count in two. `moves` is
         their sensitivity in steps of 1 over what it is given, for a caller who tries many prices.
@@ -153,10 +155,11 @@ class Calibration:
     def bounded(
         self, moved: Sensitivity, *, price: Price | None = None, reach: int | None = None
     ) -> BoundedMechanism:
-        """Bounded noise for counts that neighbours move by `moved`: at a price in rho, or of a reach in people.
+        """Bounded noise for counts that neighbours move by `moved`: at a `price` in rho, or of a `reach`.
 
+        The reach, in people, is the most that a count can be off.
         Of a price it takes a part of the mass that the budget sets aside, the same as of its rho; a reach costs
-        the larger of both parts. Raises RefusedError where the budget is not kept at one Rényi order, or sets
+        the larger of both parts. Raises a `RefusedError` where the budget is not kept at one Rényi order, or sets
         nothing aside, and where noise of that reach or at that price has no price.
         """
         kept, delta = self.check_certain(), self.budget.key_delta
@@ -172,7 +175,7 @@ class Calibration:
         return BoundedMechanism.for_price(divergence * share, moved, order=kept.order, delta=delta * share)
 
     def check_certain(self) -> RenyiFilter:
-        """The filter by which bounded noise has a price here; RefusedError where it has none."""
+        """The filter by which bounded noise has a price here; a `RefusedError` where it has none."""
         kept = self.budget.filter
         if isinstance(kept, RenyiFilter) and self.budget.key_delta:
             return kept
@@ -200,9 +203,10 @@ class Calibration:
     def quantile(
         self, marginal: Marginal, price: Price, *, beta: Number = 0.05
     ) -> tuple[QuantileMechanism, int]:
-        """The mechanism that would draw quantiles, or their ends, at this price, and the steps of their measure.
+        """The mechanism that would draw quantiles, or their ends, at this `price`, and the steps of their measure.
 
-        All cells' ends are on their sides of the quantiles, except with probability `beta`.
+        `marginal` has a `QuantileEnd` for its moment. All cells' ends are on their sides of the quantiles, except
+        with probability `beta`. Raises a `ParameterError` where the draw cannot be made at the price.
         """
         end, steps = self._quantile_end(marginal)
         moved = self.sensitivity(marginal).l1
@@ -219,10 +223,11 @@ class Calibration:
     def quantiles(
         self, marginals: Sequence[Marginal], price: Price, *, beta: Number = 0.05
     ) -> tuple[QuantileHierarchy, int]:
-        """The mechanism that would find several ends of quantiles together at this price, and the steps of theirs.
+        """The mechanism that would find several ends of quantiles together at this `price`, and their steps.
 
-        They are of one measure over the same rows, two at least: QueryError if not. The ends of all cells are on
-        their sides of the quantiles, except with probability `beta`.
+        `marginals` have them for their moments. They are of one measure over the same rows, two at least: a
+        `QueryError` if not. The ends of all cells are on their sides of the quantiles, except with probability
+        `beta`.
         """
         ends = [self._quantile_end(marginal) for marginal in marginals]
         steps = ends[0][1]
@@ -245,7 +250,10 @@ class Calibration:
         return end, end.measures(self.domain)[0].steps
 
     def expected_ranks(self, marginal: Marginal, mechanism: QuantileMechanism | QuantileHierarchy) -> float:
-        """How many ranks an end of a quantile is expected to lie beyond it, where values are dense."""
+        """How many ranks the end that a `marginal` asks for is expected to lie beyond its quantile.
+
+        `mechanism` draws it; the values are taken to be dense.
+        """
         if isinstance(mechanism, QuantileMechanism):
             return float(mechanism.shift)
         assert isinstance(marginal.moment, QuantileEnd)
@@ -254,8 +262,9 @@ class Calibration:
     def error(self, marginal: Marginal, mechanism: Mechanism, resolution: int, beta: Number) -> float:
         """The half-width in people within which all cells of a measured marginal are, with probability 1 - `beta`.
 
-        It is made of the noise that the mechanism adds and of the rounding of weights other than 0 and 1. Of an
-        end of a quantile it is how many ranks the end is expected to lie beyond it.
+        `mechanism` and `resolution` are what `mechanism` returned for the `marginal`. It is made of the noise that
+        the mechanism adds and of the rounding of weights other than 0 and 1. Of an end of a quantile it is how
+        many ranks the end is expected to lie beyond it.
         """
         if isinstance(mechanism, QuantileMechanism | QuantileHierarchy):
             return self.expected_ranks(marginal, mechanism)
@@ -277,9 +286,10 @@ class Calibration:
         """The smallest price, in `currency` or the usual one, at which all cells are within `error` people.
 
         They are so together, with probability 1 - `beta`, or, where they are to be `certain`, always. The price is
-        for the marginal and for those `beside` it, of which no row may count in two, or which follow from the
-        same counts. Raises ParameterError for an
-        error that is not positive.
+        for the `marginal` and for those `beside` it, of which no row may count in two, or which follow from the
+        same counts. Raises a `ParameterError` for an
+        error that is not positive, or is to be certain and is less than one person, and a `RefusedError` where no
+        price keeps it.
         """
         target = positive(error, "error")
         paid_in = self.currency if currency is None else currency
@@ -326,14 +336,14 @@ class Calibration:
         stacks: Sequence[Sequence[int]] | None = None,
         certain: bool = False,
     ) -> PreparedMeasurement:
-        """What a Curator's `perform` will charge and do, each marginal at the given price or its own.
+        """What a Curator's `perform` will charge and do for `marginals`, each at the given `price` or its own.
 
         With `certain` all counts get bounded noise, and are within their errors always: `beta` of what comes back
         is 0.
 
         `stacks` are the places of marginals that are measured as one vector, at the one price of the first of
-        them, where no row counts in two (`query.disjoint.disjoint_stacks`); each is alone without. Raises
-        QueryError where a row could.
+        them, where no row counts in two (`query.disjoint.disjoint_stacks`); each is alone without. Raises a
+        `QueryError` where a row could, and otherwise as `mechanism`, `quantile` and `quantiles` do.
         """
         prices = [price] * len(marginals) if isinstance(price, Price) else price
         alone = tuple((place,) for place in range(len(prices)))

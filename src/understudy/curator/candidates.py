@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.curator.sparse_handle import whole_guess
+from understudy.curator.open_sparse_vector import whole_guess
 from understudy.errors import ParameterError
 from understudy.mechanism.exponential import ExponentialMechanism
 from understudy.privacy.columns import CountColumns
@@ -22,7 +22,7 @@ from understudy.rational import Number, exact
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A query and a public guess of its count: a private selection looks for the worst guess."""
+    """A `query` and a public `guess` of its count, in people: a private selection looks for the worst guess."""
 
     query: LinearQuery
     guess: Fraction

@@ -1,9 +1,9 @@
 """The Curator: what can be bought of one table, each at a price that is charged before the table is looked at.
 
-Every request is validated without data; then it goes the one way of `curator.door`: its event is charged, the
-table is looked at, the answer is kept and released. What is charged is the event of the very mechanism object
-that then runs, so the two cannot differ. Of a measurement, `curator.examination` says whether its noise is the
-one that it needs, `curator.stack_events` what is charged, `curator.drawing` what is told, and
+Every request is validated without data; then it goes the one way of `curator.charged_access`: its event is
+charged, the table is looked at, the answer is kept and released. What is charged is the event of the very
+mechanism object that then runs, so the two cannot differ. Of a measurement, `curator.examination` says whether its
+noise is the one that it needs, `curator.stack_events` what is charged, `curator.drawing` what is told, and
 `curator.measured_answers` what answers that makes; of any other look, `curator.look_events` what is charged.
 """
 
@@ -23,14 +23,19 @@ from understudy.curator.batch import CheckedMeasurement, MeasurementOrder, Outco
 from understudy.curator.calibration import Calibration
 from understudy.curator.candidates import Candidate, WorstCandidate
 from understudy.curator.charge_terms import ChargeTerms
-from understudy.curator.door import Door, Paid
+from understudy.curator.charged_access import ChargedAccess, Paid
 from understudy.curator.drawing import drawn
 from understudy.curator.examination import check_noise_fits, noise_drawn
 from understudy.curator.look_events import check_look_price, look_event
 from understudy.curator.measured_answers import measured_answers
+from understudy.curator.open_sparse_vector import (
+    OpenSparseVector,
+    counting_query,
+    sparse_question,
+    threshold_share,
+)
 from understudy.curator.prepared_measurement import Mechanism, PreparedMeasurement
 from understudy.curator.row_sums import RowSumReader
-from understudy.curator.sparse_handle import SparseHandle, counting_query, sparse_question, threshold_share
 from understudy.curator.stack_events import located_event, one_event
 from understudy.declaration.declaration import Declaration, Protect
 from understudy.domain.domain import Clique
@@ -52,22 +57,25 @@ from understudy.table.read_record import ReadRecord
 from understudy.table.truth import Truth
 
 
-class Curator(Door):
-    """The only door to one table: it charges the ledger, durably, and only then looks and adds noise.
+class Curator(ChargedAccess):
+    """The only access to one table: it charges the ledger, durably, and only then looks and adds noise.
 
     A project has one (`Project.curator`). `measure` and `measure_all` give noisy counts, `choose` picks a
-    candidate privately, `sparse` opens a handle that compares many counts with a threshold for one price; `quote`
-    and `calibration` say beforehand what a measurement costs and how far off it can be. Prices are in epsilon
-    or rho, errors in people. What decides a price, a refusal or the next step is public or was released before.
+    candidate privately, `sparse` opens a sparse vector, which compares many counts with a threshold for one price;
+    `quote` and `calibration` say beforehand what a measurement costs and how far off it can be. Prices are in
+    epsilon or rho, errors in people. What decides a price, a refusal or the next step is public or was released
+    before.
 
     Every call that charges takes two names. `request` is the caller's name for the purchase: the same name with
     the same question is charged once and gets the same answer again, and with another question raises
     `RequestConflictError`; without one, each call is a purchase of its own. `analyst` is whose share of the budget
     pays, where the declaration has shares. Where the ledger cannot pay, `InsufficientBudgetError` is raised; where
-    the table changed under the program, `SourceChangedError`. Nothing is charged then.
+    the table changed under the program, `SourceChangedError`; after `close`, `ClosedError`. Nothing is charged
+    then.
 
-    `noise` is the operating system's unless a test or a simulation passes another source. `reading` is what the
-    custodian's own reading of the table has found; None where there was none.
+    It is made of `truth`, what counts the table's rows, the `ledger` and the `declaration`. `noise` is the
+    operating system's unless a test or a simulation passes another source. `reading` is what the custodian's own
+    reading of the table has found; None where there was none.
     """
 
     def __init__(
@@ -106,29 +114,42 @@ class Curator(Door):
         return f"Curator({self.declaration.name!r})"
 
     def check_readable(self, marginals: Iterable[Marginal]) -> None:
-        """Refuse a question about attributes that the custodian found to be unreadable. Reads no data."""
+        """Refuse a question about attributes that the custodian found to be unreadable. Reads no data.
+
+        `marginals` are what the question asks for. Returns nothing, or raises an `UnreadableError`.
+        """
         if self.reading is not None:
             self.reading.check(name for marginal in marginals for name in marginal.reads)
 
     def check_all_readable(self) -> None:
-        """Refuse what shows every attribute, where the custodian found one to be unreadable. Reads no data."""
+        """Refuse what shows every attribute, where the custodian found one to be unreadable. Reads no data.
+
+        Returns nothing, or raises an `UnreadableError`.
+        """
         if self.reading is not None:
             self.reading.check(self.domain.names)
 
     def check_size(self, marginals: Sequence[Marginal]) -> None:
-        """Refuse, with a `TooLargeError`, marginals that could not be counted at once. Reads no data."""
+        """Refuse, with a `TooLargeError`, `marginals` that could not be counted at once. Reads no data.
+
+        Raises a `QueryError` where one of them is about another domain than the declared one.
+        """
         self._truth.check_size(marginals)
 
     def anticipate(self, cliques: Iterable[Clique]) -> None:
-        """Say which cliques will be looked at, each when it is paid for: they can be counted in one pass."""
+        """Say which `cliques` will be looked at, each when it is paid for: they can be counted in one pass.
+
+        A clique is a tuple of names of attributes. Charges nothing, tells nothing, and changes no answer.
+        """
         tell = getattr(self._truth, "anticipate", None)  # only what counts rows can count ahead
         if tell is not None:
             tell(cliques)
 
     def one_question(self, marginals: Sequence[Marginal]) -> AbstractContextManager[None]:
-        """While this thread buys what a question needs, in several looks: rows of a database are scanned once.
+        """A context in which this thread buys what one question needs: a database is scanned once for all looks.
 
-        Each look is charged before it is told anything, as ever.
+        `marginals` are what the question needs. Each look is charged before it is told anything, as outside of the
+        context; nothing else changes.
         """
         tell = getattr(self._truth, "one_question", None)
         declared = [one.clique for one in marginals if one.domain == self.domain and one.moment is None]
@@ -137,15 +158,22 @@ class Curator(Door):
     # ---- measuring
 
     def quote(self, marginal: Marginal, *, epsilon: Number | None = None, rho: Number | None = None) -> Cost:
-        """What `measure` would be charged now, in the ledger's currency, given what was charged before.
+        """What `measure` would be charged for a `marginal` now, in the ledger's currency, given earlier charges.
 
-        That may be more or less than the price: questions about different people share a cost. Reads no data.
+        The price is an `epsilon`, for Laplace noise, or a `rho`, for Gaussian noise. The charge may be more or
+        less than the price: questions about different people share a cost. Charges nothing and reads no data.
+        Raises a `ParameterError` unless exactly one of the two is given, a `QueryError` for a marginal of another
+        domain, and a `RefusedError` where the budget has no price for the noise.
         """
         mechanism, _ = self.calibration.mechanism(marginal, Price.of(epsilon=epsilon, rho=rho))
         return self.ledger.quote(self.versioned(self.located([marginal], mechanism)))
 
     def located(self, marginals: Sequence[Marginal], mechanism: Mechanism) -> Event:
-        """The noise of a stack with the declared cells that it is about, whatever the version of the table is."""
+        """The event that is charged for one `mechanism` on the stacked counts of several `marginals`.
+
+        It says which noise is drawn and which declared cells it is about, so that noise about different people can
+        share a cost. The version of the table is not in it (`versioned`). Charges nothing and reads no data.
+        """
         return located_event(marginals, mechanism, self.declaration)
 
     def _counted_by(self, marginals: Sequence[Marginal]) -> Truth:
@@ -169,10 +197,13 @@ class Curator(Door):
         request: str | None = None,
         analyst: str = "",
     ) -> Answer:
-        """Noisy counts, in people, for each cell of a marginal: Laplace noise for `epsilon`, Gaussian for `rho`.
+        """Noisy counts, in people, for each cell of a `marginal`: Laplace noise for `epsilon`, Gaussian for `rho`.
 
-        All cells are within the answer's `error` together, with probability 1 - `beta`. Raises ParameterError
-        unless exactly one price is given, and where its noise cannot be drawn.
+        The price is charged before the table is read. All cells are within the `error` of the `Answer` together,
+        with probability 1 - `beta`. `request` and `analyst` are as the class says. Raises a `ParameterError`
+        unless exactly one price is given, and where its noise cannot be drawn, a `QueryError` for a marginal of
+        another domain, a `TooLargeError` where it has too many cells, and a `RefusedError` where the budget has no
+        price for the noise: nothing is charged then.
         """
         price = Price.of(epsilon=epsilon, rho=rho)
         return self.measure_all([marginal], price, beta=beta, request=request, analyst=analyst)[0]
@@ -186,9 +217,11 @@ class Curator(Door):
         request: str | None = None,
         analyst: str = "",
     ) -> list[Answer]:
-        """An answer for each of several marginals, each at the given price or its own, in one debit.
+        """An `Answer` for each of several `marginals`, in one debit: all are paid and answered, or none.
 
-        All are paid and answered, or none. `beta` is the probability of failure of each answer on its own.
+        `price` is that of each marginal, or a list with one for each (`privacy.price.Price`, in ε or ρ): the debit
+        is their sum, or less where they are about different people. `beta` is the probability of failure of each
+        answer on its own. `request` and `analyst` are as the class says. Raises as `measure` does.
         """
         prepared = self.calibration.prepare(marginals, price, beta=beta)
         return self.perform(prepared, request=request, analyst=analyst)
@@ -204,9 +237,12 @@ class Curator(Door):
     ) -> list[Answer]:
         """Charge for a measurement, make it, and give an answer for each marginal; all are paid, or none.
 
-        A `step` of a journal is kept in the transaction of the debit. `words` are the question as it was
-        asked, empty where it was not asked in words: the ledger keeps them for its readers, and does not
-        compare them.
+        `prepared` says what is measured, with which noise (`calibration.prepare` makes it); it is examined again
+        before the charge, whoever made it. `request` and `analyst` are as the class says. A `step` of a journal is
+        kept in the transaction of the debit. `words` are the question as it was asked, empty where it was not
+        asked in words: the ledger keeps them for its readers, and does not compare them. Raises a `ParameterError`
+        where the noise does not protect what is measured, a `QueryError` where that is about another domain, and a
+        `TooLargeError` where it has too many cells: nothing is charged then.
         """
         if not prepared.marginals:
             return []
@@ -215,11 +251,12 @@ class Curator(Door):
     def perform_all(self, orders: Sequence[MeasurementOrder]) -> Iterator[list[Outcome]]:
         """`perform` for several measurements, each charged and answered on its own, in two transactions for all.
 
-        Yields portions: for each of some orders, its place among them and its answers, or what `perform` would
-        raise for it. Portions come as soon as their answers are kept: all at once, unless looks take longer
-        than `batch.PORTION_SECONDS`. Charges come before looks, and all looks of an order after its own charge.
-        A request that was charged before is performed by itself. Raises a LedgerError or a SourceError where
-        nothing could be charged or kept, for all orders that are left.
+        `orders` are the measurements, each with its request and its analyst. Yields portions: for each of some
+        orders, its place among them, from 0, and its answers, or what `perform` would raise for it. Portions come
+        as soon as their answers are kept: all at once, unless looks take longer than `batch.PORTION_SECONDS`.
+        Charges come before looks, and all looks of an order after its own charge. A request that was charged
+        before is performed by itself. Raises a `LedgerError` or a `SourceError` where nothing could be charged or
+        kept, for all orders that are left.
         """
         self._truth.check_unchanged()
         told: list[Outcome] = []
@@ -266,7 +303,9 @@ class Curator(Door):
     def due(self, prepared: PreparedMeasurement, *, request: str | None = None, analyst: str = "") -> Due:
         """What `perform` would be charged for a measurement now, and whether it could be paid. Writes nothing.
 
-        A request that was charged before costs nothing more, and neither does a measurement of nothing.
+        `prepared`, `request` and `analyst` are those of `perform`. A request that was charged before costs nothing
+        more, and neither does a measurement of nothing. Returns a `Due`. Raises a `RefusedError` where the budget
+        has no price for the noise.
         """
         nothing = request is not None and self.ledger.find(request) is not None
         events = () if nothing else self._events(prepared)
@@ -293,8 +332,12 @@ class Curator(Door):
     ) -> int:
         """The index of a candidate whose guess is far off: the exponential mechanism on |count - guess|.
 
-        Counts and guesses are in people; guesses are rounded to whole ones. Raises ParameterError without
-        candidates and QueryError for a query whose weights are not 0 and 1.
+        `candidates` are queries with public guesses of their counts (`curator.candidates.Candidate`). Counts and
+        guesses are in people; guesses are rounded to whole ones. The choice is ε-DP and ε²/8-zCDP with ε =
+        `epsilon`, which is charged before the table is read. `request` and `analyst` are as the class says.
+
+        Raises a `ParameterError` without candidates, for a guess beyond 2^60, and where nobody can move a count; a
+        `QueryError` for a query of another domain or with weights other than 0 and 1. Nothing is charged then.
         """
         for candidate in candidates:
             counting_query(candidate.query, self.domain)
@@ -347,21 +390,26 @@ class Curator(Door):
         share: Fraction | None = None,
         request: str | None = None,
         analyst: str = "",
-    ) -> SparseHandle:
-        """Open a sparse vector: a handle that says of count after count whether it is above `threshold` people.
+    ) -> OpenSparseVector:
+        """Open a sparse vector, which says of count after count whether it is above `threshold` people.
 
-        `epsilon` is charged here, once, for everything that the handle will say until it has said "above" `hits`
-        times. A `numeric` handle also tells the noisy counts that are above.
+        `epsilon` is charged here, once, for everything that it will say until it has said "above" `hits` times;
+        under a budget in ρ that costs ε²/(2·`hits`) at most. With `numeric` it also tells the noisy counts that
+        are above.
 
         Where `queries` says how many values it will be asked about, threshold and comparisons share the price so
         that all of these answers are right as near to the threshold as can be, except with probability `beta`;
-        else they share it equally, or as `share` says, which is the threshold's part. How they share it is kept
-        with the handle, and costs the same.
+        else they share it equally, or as `share` says, which is the threshold's part, between 0 and 1. How they
+        share it is kept with the sparse vector, and costs the same.
 
         The first noisy threshold, which no data go into, is drawn before the charge and kept with it.
 
-        The same `request` gives the same handle again, where it stood. One whose opening was interrupted after
-        the charge is opened now: nothing was ever said by it.
+        The same `request` gives the same sparse vector again, where it stood. One whose opening was interrupted
+        after the charge is opened now: nothing was ever said by it. `analyst` is whose share of the budget pays.
+
+        Returns an `OpenSparseVector`, whose `ask` puts the questions. Raises a `ParameterError` where a number is
+        out of range, a `RequestConflictError` where the request was used for something else, and a
+        `HandleClosedError` where the request's sparse vector has lost its state.
         """
         known = None if request is None else self.ledger.find(request)
         part = threshold_share(share, queries, beta, hits, known=None if known is None else known.question)
@@ -384,7 +432,7 @@ class Curator(Door):
                 start=lambda: mechanism.open(noise=self._noise).as_bytes(),
             ),
         )
-        handle = SparseHandle(self._truth, journal, mechanism, self._noise)
+        handle = OpenSparseVector(self._truth, journal, mechanism, self._noise)
         handle.check_open()
         return handle
 
@@ -395,12 +443,14 @@ class Curator(Door):
         moved = self.relation.moves(ONE_COUNT).of_distance.l1
         return kind(epsilon=epsilon, sensitivity=moved, threshold=threshold, hits=hits, share=share)
 
-    # ---- the exact door
+    # ---- exact values
 
     def exact(self, marginal: Marginal, *, resolution: int = 1) -> NDArray[np.int64]:
-        """Exact sums in steps of 1/`resolution`, for mechanisms that protect validity alone.
+        """Exact sums over the rows of each cell of a `marginal`, for mechanisms that protect validity alone.
 
-        Raises ProtectionError unless the project declares `protect: validity`.
+        They are whole numbers of steps of 1/`resolution`: counts of rows, where that is 1. They protect nobody's
+        privacy, and nothing is charged. Raises a `ProtectionError` unless the project declares `protect:
+        validity`, and a `TooLargeError` where the marginal has too many cells.
         """
         if self.declaration.protect is not Protect.VALIDITY:
             raise ProtectionError(

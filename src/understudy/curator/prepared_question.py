@@ -40,7 +40,8 @@ Given = TypeVar("Given")
 class PreparedQuestion(Generic[Given]):
     """A question that was read, checked and priced without data; `quote` says at what cost, `run` asks it.
 
-    Every mistake is found before there is one of these, except that the ledger may refuse to pay.
+    `Project.prepare` makes one. `question` is what was read. Every mistake is found before there is one of these,
+    except that the ledger may refuse to pay.
     """
 
     question: ReadQuestion[Given]
@@ -67,12 +68,15 @@ class PreparedQuestion(Generic[Given]):
 
     @property
     def event(self) -> Event:
-        """The noise that would be charged, wherever it is added."""
+        """What the ledger would be charged for: the noise of the whole measurement, whatever cells it is about."""
         return self._measurement.event
 
     @property
     def is_within_delta(self) -> bool:
-        """Whether enough is left of the budget's δ for events for this noise; always, but for bounded noise."""
+        """Whether enough is left of the budget's `key_delta` to pay for this noise.
+
+        That is always so unless the noise is bounded, which is charged a part of δ beside its ρ.
+        """
         times = SPARE if self._asked.noise == "auto" else 1
         return has_delta_for(self._curator.ledger, self._measurement.event, times=times)
 
@@ -83,8 +87,9 @@ class PreparedQuestion(Generic[Given]):
         about before may cost nothing. One alone may cost up to twice its quote, where earlier ones cost less.
 
         The same `request` gets the same answer again and pays once; `analyst` is whose share of the budget pays.
-        Raises an `InsufficientBudgetError` where the ledger cannot pay, and a `RequestConflictError` where the
-        request was another question's; then nothing is charged and nothing is looked at.
+        Raises an `InsufficientBudgetError` where the ledger cannot pay, a `RequestConflictError` where the request
+        was another question's, and a `ParameterError` for a request with a `#` in it, which numbers the purchases
+        of sessions; then nothing is charged and nothing is looked at.
         """
         _check_request(request)
         try:
@@ -129,12 +134,19 @@ class PreparedQuestion(Generic[Given]):
         return self._curator.perform(before, request=request, analyst=analyst, words=words), before
 
     def order(self, request: str | None, analyst: str) -> MeasurementOrder:
-        """The measurement of this question as the Curator takes many of them at once."""
+        """The measurement of this question, for `Curator.perform_all`, which takes many of them at once.
+
+        `request` and `analyst` are those of `run`. Nothing is charged yet. Raises a `ParameterError` for a request
+        that `run` would refuse.
+        """
         _check_request(request)
         return MeasurementOrder(self._measurement, request, analyst, self.question.words)
 
     def outcome(self, told: list[Answer] | Exception, request: str | None, analyst: str) -> Given | Exception:
-        """The answer that an order of this question came to, or what `run` raises in its place."""
+        """The answer that an `order` of this question came to, or what `run` would raise, which is returned here.
+
+        `told` is what `Curator.perform_all` said of the order, which had this `request` and `analyst`.
+        """
         try:
             if isinstance(told, RequestConflictError):  # perhaps the request was charged by version 0.1
                 return self.run(request=request, analyst=analyst)
@@ -149,12 +161,13 @@ class PreparedQuestion(Generic[Given]):
 
         Joint accounting is part of it, so that it may be less than the quote, or nothing; where earlier questions
         cost less it may be up to twice the quote. It is exactly what is charged, unless something else is charged
-        first, or a day ends on which a limit goes by days.
+        first, or a day ends on which a limit goes by days. Returns a `Due`: the cost, what could be spent, and
+        whether that pays for it.
         """
         return self._curator.due(self._measurement, request=request, analyst=analyst)
 
     def forecast(self) -> tuple[ColumnForecast, ...]:
-        """How far the answer will be off in its own unit, from public numbers: nothing for plain counts.
+        """How far the answer will be off in its own unit, from public numbers: an empty tuple for plain counts.
 
         Where the number of rows is private it is worked out for the declared least one, or the declared most.
         Reads no data, and costs nothing.
@@ -173,7 +186,7 @@ class PreparedQuestion(Generic[Given]):
 
 @dataclass(frozen=True, slots=True)
 class QuestionPurchase:
-    """A prepared question, the request under which it is bought, and the analyst whose share pays."""
+    """A prepared `question`, the `request` under which it is bought, and the `analyst` whose share pays."""
 
     question: PreparedQuestion[Answer | SqlAnswer]
     request: str | None = None

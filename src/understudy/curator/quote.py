@@ -54,9 +54,11 @@ class Quote:
         budget: Budget,
         in_unit: tuple[float, str] | None = None,
     ) -> Quote:
-        """The quote of a measurement that was prepared for a question at the price that was asked for.
+        """The quote of a measurement, `measured`, that was prepared for a `question` at the price `asked` for.
 
-        `in_unit` is how far off the answer can be in a unit other than people, and that unit.
+        `budget` says what its noise costs. `in_unit` is how far off the answer can be in a unit other than people,
+        and that unit; None where it is in people. Raises a `RefusedError` where the budget has no price for the
+        noise.
         """
         cost, noise = budget.price(measured.event), _noise_of(measured)
         error, unit = (error_of(question, measured), "people") if in_unit is None else in_unit

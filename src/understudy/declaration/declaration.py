@@ -50,12 +50,26 @@ class Undecodable(StrEnum):
 class SourceSpec:
     """How to find the table.
 
-    `location` is a path, a URL, or `spark`. Secrets are never part of it: they stay where `password_variable` or
-    `password_file` say, or where the engine itself looks for them.
+    location           a path, a URL, or `spark`. Secrets are never part of it
+    table              the table's name in a database, or in a file that holds several
+    schema             the schema of that table in a database; empty for the usual one
+    path               where Spark finds the Parquet files of the table, in place of `table`
+    password_variable  the environment variable that holds the password of a database
+    password_file      a file that holds it; without either, the engine looks where it usually does
+    count              where rows are counted: by the engine, or here from a stream of codes
+    time_limit         how many seconds one statement may take in a database: None for ten minutes of Postgres, and
+                       an hour of Spark
 
-    `encoding`, `undecodable`, `header` and `columns` are about files of text: how characters are written, what
-    becomes of bytes that are in another encoding, whether the first line names the columns, and names for the
-    columns in place of the header's, or where there is none.
+    The others are about files of text.
+
+    delimiter          what separates columns
+    encoding           how characters are written
+    undecodable        what becomes of bytes that are in another encoding
+    header             whether the first line names the columns
+    columns            names for the columns in place of the header's, or where there is none
+
+    Raises a `ParameterError` where the time limit is out of range, where both places of a password are given, and
+    where a file without a header has no `columns`.
     """
 
     location: str
@@ -189,7 +203,7 @@ class Declaration:
         return Relation(self.neighbours, 1 if self.unit is None else self.unit.max_rows)
 
     def tolerated(self, attribute: Attribute) -> Fraction:
-        """The share of the rows that may be unreadable in an attribute: its own, or that of the whole table."""
+        """The share of the rows that may be unreadable in an `attribute`: its own, or that of the whole table."""
         return self.unreadable if attribute.unreadable is None else attribute.unreadable
 
     @property

@@ -49,7 +49,8 @@ class Outside(StrEnum):
 class Mask:
     """The cells where a condition surely holds and those where it surely does not (Kleene's logic).
 
-    In neither: the null cell, and for ordered attributes the `other` cell, whose side nobody knows.
+    `true` and `false` are arrays with a truth value for each cell. In neither: the null cell, and for ordered
+    attributes the `other` cell, whose side nobody knows.
     """
 
     true: NDArray[np.bool_]
@@ -91,7 +92,9 @@ class Attribute(ABC):
     `name` is what questions call it, and `column` what the table does, where that differs. `outside` says where a
     value goes that no declared cell holds; `null` says that missing values have a cell of their own. `intake` says
     how the column's text is read. `unreadable` is the share of the rows that may be unreadable before the
-    custodian's reading of the table fails; None stands for what is declared for the whole table.
+    custodian's reading of the table fails; None stands for what is declared for the whole table. Raises a
+    `DomainError` where the name is empty or has spaces around it, where there is no such `outside`, or it is
+    `null` and missing values have no cell, and where `unreadable` is no share.
     """
 
     name: str
@@ -122,11 +125,14 @@ class Attribute(ABC):
 
     @abstractmethod
     def proper_code(self, value: object) -> int | None:
-        """The declared cell of a non-null value; None when it is outside."""
+        """The position of the declared cell of a `value` that is not missing; None when it lies in none."""
 
     @abstractmethod
     def compare(self, operator: str, value: Value) -> Mask:
-        """The cells where ``attribute operator value`` holds; a `QueryError` where it would cut a cell."""
+        """The cells where ``attribute operator value`` holds; a `QueryError` where it would cut a cell.
+
+        `operator` is one of =, !=, <, <=, > and >=, and `value` what the cells' values are compared with.
+        """
 
     @property
     @abstractmethod
@@ -182,7 +188,7 @@ class Attribute(ABC):
         return self.null_cell if self.outside is Outside.NULL else self.proper_size
 
     def code(self, value: object) -> int:
-        """The cell of a value: the rule that every engine's encoding must agree with.
+        """The position of the cell of a `value`: the rule that every engine's encoding must agree with.
 
         A missing value and a number that is not one (NaN) go to `null_cell`. Where cells are not ordered, a float
         is read as the whole number that it is, and as nothing declared where it is none: frames hold whole numbers
@@ -266,9 +272,10 @@ def listed(close: Sequence[str], known: Sequence[str], where: str) -> str:
 class Categories(Attribute):
     """An unordered attribute: one cell for each declared value, of which there is at least one.
 
-    Values are compared as text, whichever way Unicode writes its characters. One that is not declared goes to a
-    cell of its own, `other`, or where `outside` is `null` to the missing values. Raises a `DomainError` where a
-    value is declared twice, or where `outside` is `clamp`.
+    `values` are the declared ones, as text, in the order of their cells. Values are compared as text, whichever
+    way Unicode writes its characters. One that is not declared goes to a cell of its own, `other`, or where
+    `outside` is `null` to the missing values. Raises a `DomainError` where a value is declared twice, or where
+    `outside` is `clamp`.
 
     >>> Categories(name="colour", values=("red", "blue"), null=True).labels
     ('red', 'blue', 'other', 'null')
@@ -308,13 +315,14 @@ class Categories(Attribute):
         return {text: cell for cell, value in enumerate(self.values) for text in spellings(value)}
 
     def proper_code(self, value: object) -> int | None:
-        """The position of the cell of a value; None where the value is not declared."""
+        """The position of the cell of a `value`; None where the value is not declared."""
         return self._index.get(str(value).lower() if isinstance(value, bool) else str(value))
 
     def compare(self, operator: str, value: Value) -> Mask:
-        """The cells that equal a declared value, or differ from it; raises a `QueryError` for any other value.
+        """The cells that equal a declared `value`, or differ from it; raises a `QueryError` for any other value.
 
-        The cell of all other values may be named by its label, which is `other`, unless that is a declared value.
+        `operator` is = or !=; any other is refused with a `QueryError`, as the values have no order. The cell of
+        all other values may be named by its label, which is `other`, unless that is a declared value.
         """
         cell = self.proper_code(value)
         if cell is None and self.outside is Outside.OTHER and value == self.other_label:
@@ -386,12 +394,15 @@ class Boolean(Attribute):
         return ("false", "true")
 
     def proper_code(self, value: object) -> int:
-        """The position of the cell of a value: 0 for false, 1 for true, else that of missing values."""
+        """The position of the cell of a `value`: 0 for false, 1 for true, else that of missing values."""
         text = str(value).strip(BLANKS).lower()
         return 1 if text in self.TRUE else 0 if text in self.FALSE else self.null_cell
 
     def compare(self, operator: str, value: Value) -> Mask:
-        """The cells that equal a truth value, or differ from it; raises a `QueryError` where it is none."""
+        """The cells that equal a truth `value`, or differ from it: true or false, or a word of `TRUE` or `FALSE`.
+
+        `operator` is = or !=. Raises a `QueryError` for any other operator, and where the value is no truth value.
+        """
         text = str(value).strip(BLANKS).lower()
         if text not in self.TRUE + self.FALSE:
             raise QueryError(

@@ -28,11 +28,11 @@ MEASURE_BITS = 26
 class Bins(Attribute):
     """An ordered attribute of integers, real numbers or dates, cut into consecutive bins.
 
-    A bin holds the values from its start up to the next one's, which is not in it; the last bin ends with `upper`,
-    which is. `Bins.between` makes them from their edges, and `Bins.integers` one for each integer. Where `null` is
-    true, missing values have a cell of their own. `outside` says where a value goes that lies in no bin: into the
-    nearest one (`clamp`), into a cell of its own (`other`), or to the missing values (`null`). Raises a
-    `DomainError` where the edges do not rise strictly, are not of one type, or are not finite.
+    A bin holds the values from its start, one of `starts`, up to the next one's, which is not in it; the last bin
+    ends with `upper`, which is. `Bins.between` makes them from their edges, and `Bins.integers` one for each
+    integer. Where `null` is true, missing values have a cell of their own. `outside` says where a value goes that
+    lies in no bin: into the nearest one (`clamp`), into a cell of its own (`other`), or to the missing values
+    (`null`). Raises a `DomainError` where the edges do not rise strictly, are not of one type, or are not finite.
     """
 
     starts: tuple[Ordered, ...]
@@ -115,9 +115,9 @@ class Bins(Attribute):
     def between(
         cls, name: str, edges: Sequence[Ordered], *, outside: Outside = Outside.CLAMP, null: bool = False
     ) -> Bins:
-        """Bins with the given edges, two at least; the last bin includes the last edge.
+        """Bins of the attribute `name` with the given `edges`, two at least; the last bin includes the last edge.
 
-        Raises a `DomainError` where the edges do not rise strictly.
+        `outside` and `null` are those of the class. Raises a `DomainError` where the edges do not rise strictly.
 
         >>> Bins.between("age", [0, 18, 65, 120]).labels
         ('0-17', '18-64', '65-120')
@@ -128,7 +128,9 @@ class Bins(Attribute):
 
     @classmethod
     def integers(cls, name: str, lower: int, upper: int, *, outside: Outside = Outside.CLAMP) -> Bins:
-        """One bin for each integer from `lower` to `upper`, both included.
+        """One bin for each integer from `lower` to `upper`, both included; `name` is the attribute's.
+
+        `outside` is that of the class. Raises a `DomainError` where there is no integer between the two.
 
         >>> Bins.integers("rooms", 1, 4).labels
         ('1', '2', '3', '4')
@@ -147,11 +149,12 @@ class Bins(Attribute):
         outside: Outside = Outside.CLAMP,
         null: bool = False,
     ) -> Bins:
-        """A number between two bounds that is summed in steps of `resolution`, with the given edges of bins.
+        """A number from `lower` to `upper` that is summed in steps of `resolution`; `edges` are those of its bins.
 
-        Without edges there are ten bins of one length, or one for each integer where there are fewer. Bounds that
-        are both `int` make an integer attribute, else it is real. Raises a `DomainError` where the bounds are no
-        whole number of steps apart.
+        `name` is the attribute's; `resolution` is in the unit of its values; `outside` and `null` are those of the
+        class. Without edges there are ten bins of one length, or one for each integer where there are fewer.
+        Bounds that are both `int` make an integer attribute, else it is real. Raises a `DomainError` where the
+        bounds are no whole number of steps apart.
 
         >>> Bins.measure("income", 0, 200_000, resolution=100).steps
         2000
@@ -191,7 +194,7 @@ class Bins(Attribute):
         return int((self.upper_bound - self.lower_bound) / self.resolution)
 
     def step_of(self, value: object) -> int:
-        """The step of a measure that is nearest to a value, from 0 to `steps`: the rule of every engine.
+        """The step of a measure that is nearest to a `value`, from 0 to `steps`: the rule of every engine.
 
         A value beyond a bound counts as the bound. One that is missing, or no number, counts as the lower bound;
         where the attribute has a cell for missing values no sum takes those rows in.
@@ -285,7 +288,7 @@ class Bins(Attribute):
         return (np.array(numbers[:-1]) + np.array(lasts)) / 2
 
     def proper_code(self, value: object) -> int | None:
-        """The position of the bin that a value falls into; None where it lies outside and is not clamped.
+        """The position of the bin that a `value` falls into; None where it lies outside and is not clamped.
 
         What is neither a number nor a date, as the edges are, counts as missing: `null_cell`.
         """
@@ -309,7 +312,9 @@ class Bins(Attribute):
         return None
 
     def compare(self, operator: str, value: Value) -> Mask:
-        """The cells where a comparison holds; raises a `QueryError` where the value would cut a bin.
+        """The cells where ``attribute operator value`` holds; a `QueryError` where the value would cut a bin.
+
+        `operator` is one of =, !=, <, <=, > and >=, and `value` a number or a date as the edges are.
 
         A text that is the label of a cell is equal to that cell, and different from all others.
         """

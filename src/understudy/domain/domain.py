@@ -21,9 +21,10 @@ CELL_LIMIT = 2**27
 class Domain:
     """The public universe of a table: its cells are all combinations of one cell of each attribute.
 
-    `domain["age"]` is the attribute of that name, and a loop goes over the attributes in the order of their
-    declaration. Numbers of cells are exact integers: 10^100 of them are no trouble until a table of them is
-    allocated. Raises a `DomainError` where there is no attribute, or where two have the same name.
+    `attributes` are its attributes. `domain["age"]` is the attribute of that name (a `DomainError` suggests one
+    where there is none), and a loop goes over the attributes in the order of their declaration. Numbers of cells
+    are exact integers: 10^100 of them are no trouble until a table of them is allocated. Raises a `DomainError`
+    where there is no attribute, or where two have the same name.
 
     >>> from understudy.domain.attribute import Boolean, Categories
     >>> domain = Domain((Categories(name="sex", values=("F", "M")), Boolean(name="smoker")))
@@ -69,7 +70,7 @@ class Domain:
         return self.attributes[self.position(name)]
 
     def position(self, name: str) -> int:
-        """The position of an attribute; raises a `DomainError` that suggests a name where there is none."""
+        """The position of the attribute `name`, from 0; where there is none, a `DomainError` suggests a name."""
         position = self._position.get(same_text(name))
         if position is None:
             close = close_to(name, self.names)
@@ -81,18 +82,18 @@ class Domain:
         return position
 
     def clique(self, names: Iterable[str]) -> Clique:
-        """The names in the order of the domain; raises a `DomainError` for one that is unknown or given twice."""
+        """The `names` in the order of the domain; a `DomainError` for one that is unknown or given twice."""
         positions = [self.position(name) for name in names]
         if len(set(positions)) != len(positions):
             raise DomainError("a clique names an attribute twice")
         return tuple(self.attributes[i].name for i in sorted(positions))
 
     def project(self, names: Iterable[str]) -> Domain:
-        """The domain of the named attributes alone, in the order of this one; raises as `clique` does."""
+        """The domain of the attributes `names` alone, in the order of this one; raises as `clique` does."""
         return Domain(tuple(self[name] for name in self.clique(names)))
 
     def merge(self, other: Domain) -> Domain:
-        """The domain of the attributes of both, this one's first.
+        """The domain of the attributes of this one and of the `other`, this one's first.
 
         Raises a `DomainError` where the two declare an attribute of one name differently.
         """
@@ -102,11 +103,16 @@ class Domain:
         return Domain((*self.attributes, *(a for a in other if a.name not in self)))
 
     def shape(self, names: Iterable[str] | None = None) -> tuple[int, ...]:
-        """The number of cells of each named attribute, in the order of the names; of all where none are given."""
+        """The number of cells of each attribute of `names`, in their order; of all where none are given.
+
+        Raises a `DomainError` for an unknown name.
+        """
         return tuple(self[name].size for name in (self.names if names is None else names))
 
     def size(self, names: Iterable[str] | None = None) -> int:
-        """The number of combinations of cells of the named attributes, of all where none are given: exact.
+        """The number of combinations of cells of the attributes `names`, of all where none are given: exact.
+
+        Raises a `DomainError` for an unknown name.
 
         >>> from understudy.domain.bins import Bins
         >>> Domain(tuple(Bins.integers(f"a{i}", 0, 9) for i in range(100))).size() == 10**100
@@ -115,7 +121,7 @@ class Domain:
         return prod(self.shape(names))
 
     def allocatable_shape(self, names: Iterable[str]) -> tuple[int, ...]:
-        """The shape of a table over a clique; raises a `TooLargeError` where it has over `CELL_LIMIT` cells."""
+        """The shape of a table over the clique `names`; a `TooLargeError` where it has over `CELL_LIMIT` cells."""
         names = tuple(names)
         if (cells := self.size(names)) > CELL_LIMIT:
             raise TooLargeError(f"the table over {len(names)} attributes", cells=cells, limit=CELL_LIMIT)
@@ -124,7 +130,8 @@ class Domain:
     def index(self, cells: Sequence[int], names: Iterable[str] | None = None) -> int:
         """The flat index of a cell in C order, as an exact integer: `cells` has the code of each attribute.
 
-        Raises a `DomainError` where there are too many codes or too few, or where one lies outside its attribute.
+        The attributes are those of `names`, all where none are given. Raises a `DomainError` where there are too
+        many codes or too few, or where one lies outside its attribute.
         """
         shape = self.shape(names)
         if len(cells) != len(shape):
@@ -137,7 +144,10 @@ class Domain:
         return flat
 
     def cell(self, index: int, names: Iterable[str] | None = None) -> tuple[int, ...]:
-        """The codes of the cell with a flat index: the inverse of `index`, which raises as that does."""
+        """The codes of the cell with a flat `index`, one for each attribute of `names`: the inverse of `index`.
+
+        Raises a `DomainError` where there is no such cell.
+        """
         shape = self.shape(names)
         if not 0 <= index < prod(shape):
             raise DomainError(f"the index lies outside a domain of {prod(shape):,} cells")
@@ -148,7 +158,10 @@ class Domain:
         return tuple(reversed(codes))
 
     def labels(self, cells: Sequence[int], names: Iterable[str] | None = None) -> tuple[str, ...]:
-        """The labels of a cell, which is given by its codes: one for each of the named attributes, or of all."""
+        """The labels of a cell, whose codes are `cells`: one for each attribute of `names`, or of all.
+
+        Raises a `DomainError` for an unknown name.
+        """
         names = self.names if names is None else tuple(names)
         return tuple(self[name].labels[code] for name, code in zip(names, cells, strict=True))
 

@@ -35,8 +35,9 @@ RESOLUTION = 1 << 20
 class Checked:
     """A rate, how far it is at most from the sample's, and from the population's with the promised probability.
 
-    Rates and errors are shares of all rows. `accepted` says that `value` is the guess, which was within η; else it
-    is the sample's rate on a grid.
+    Rates and errors are shares of all rows. `error` is the distance from the sample's rate, which always holds,
+    and `population_error` that from the population's. `accepted` says that `value` is the guess, which was within
+    η; else it is the sample's rate on a grid.
     """
 
     value: float
@@ -54,11 +55,11 @@ class Guesser(Protocol):
     """Where guesses come from: the transcript, or data that are not the checking sample's."""
 
     def guess(self, query: LinearQuery) -> float:
-        """The guess of a query's rate: a share of rows."""
+        """The guess of the rate of a `query`: a share of rows."""
         ...
 
     def learn(self, query: LinearQuery, value: float) -> None:
-        """Take note that the guess was wrong, and that the sample's answer, a share of rows, is near `value`."""
+        """Take note that the guess of a `query` was wrong: the sample answers near `value`, a share of rows."""
         ...
 
 
@@ -98,14 +99,15 @@ class CheckTerms:
         return f"guess and check eta {self.eta} queries {self.queries} beta {self.beta} {most} rejections"
 
     def nearest(self, value: Fraction) -> Fraction:
-        """The midpoint of the grid cell that a rate lies in."""
+        """The midpoint of the grid cell that a rate, `value`, lies in."""
         cell = min(floor(value * self.grid), self.grid - 1)
         return Fraction(2 * cell + 1, 2 * self.grid)
 
     def width(self, rows: int, failures: int, *, accepted: bool) -> float:
         """How far an answer can be from the population's rate, as a share, jointly over all k answers.
 
-        `rows` is the number of rows of the sample, `failures` that of wrong guesses so far.
+        `rows` is the number of rows of the sample, `failures` that of wrong guesses so far, and `accepted` says
+        whether the answer is an accepted guess, which may be η from the sample, or a rate on the grid.
         """
         if self.rejections is None:
             return gnc_failures_width(rows, self.queries, failures, self.eta, self.beta)
@@ -116,11 +118,13 @@ class CheckTerms:
 class GuessAndCheck:
     """GuessAndCheck on the rows of a project that protects validity; its journal is kept in the ledger.
 
-    `table` is the project, or its Curator. A question is text of one number, `"share smoker = true"`, or a query.
+    `table` is the project, or its Curator, and `terms` what is promised. A question is text of one number,
+    `"share smoker = true"`, or a query. Nothing is charged: exact values are compared, which protects nobody's
+    privacy.
 
     Under the same `name` it goes on where it was, in any process; `analyst` is who is written down for it. Raises
-    a `QueryError` where the table has no rows. `asked` and `failures` are how many queries were asked and how
-    many guesses were wrong so far.
+    a `QueryError` where the table has no rows, and a `RefusedError` where their number is private. `asked` and
+    `failures` are how many queries were asked and how many guesses were wrong so far.
 
     Accuracy    All answers before it halts are within η (accepted) or 1/(2G) (rejected) of the sample, always, and
                 within `population_error` of the population with probability 1 - β, for every analyst whose coins
@@ -156,13 +160,14 @@ class GuessAndCheck:
         return self._journal.name
 
     def check(self, question: Asked, guess: Number) -> Checked:
-        """Whether a guess of a rate is within η of the sample's; if not, the sample's rate on a grid.
+        """Whether a `guess` of the rate of a `question` is within η of the sample's; if not, the rate on a grid.
 
-        The same guess for the same question is answered again without being counted, and so is any guess for a
-        question whose value was told after a wrong one: that value is the answer. Raises a `ParameterError` where
-        the guess is no rate, a `QueryError` where the question is not one of one number or is about another
-        domain, and a `HandleClosedError` where all queries were asked, or where it has halted after too many
-        wrong guesses.
+        The guess is a share of rows, from 0 to 1. Returns a `Checked`. The same guess for the same question is
+        answered again without being counted, and so is any guess for a question whose value was told after a wrong
+        one: that value is the answer. Raises a `ParameterError` where the guess is no rate, a `QueryError` where
+        the question is not one of one number or is about another domain, a `ProtectionError` unless the project
+        declares `protect: validity`, and a `HandleClosedError` where all queries were asked, or where it has
+        halted after too many wrong guesses.
         """
         # On a fine grid: what is written down of a guess must not depend on whether it was right.
         guessed = Fraction(round(exact(guess, "guess") * GUESSES), GUESSES)
@@ -180,10 +185,11 @@ class GuessAndCheck:
                 self._catch_up()
 
     def ask(self, question: Asked, guesser: Guesser) -> Checked:
-        """Check what a guesser says, and tell it when it was wrong; what was asked before is answered again.
+        """Check what a `guesser` says of a `question`, and tell it when it was wrong; repetitions are not counted.
 
-        A guesser that goes on is also told what was rejected elsewhere, in another process or by another one's
-        guess, before it says anything: its guess is always that of the whole transcript. Raises as `check` does.
+        Returns a `Checked`. A guesser that goes on is also told what was rejected elsewhere, in another process or
+        by another one's guess, before it says anything: its guess is always that of the whole transcript. Raises
+        as `check` does.
         """
         query = self._reader.read(question)
         with self._lock:
@@ -206,7 +212,7 @@ class GuessAndCheck:
                 self._catch_up()
 
     def teach(self, guesser: Guesser) -> None:
-        """Tell a new guesser every rejection so far, as one was told that saw them happen."""
+        """Tell a new `guesser` every rejection so far, as one was told that saw them happen."""
         with self._lock:
             self._pupil, self._told = guesser, 0
             self._tell(guesser)

@@ -71,12 +71,13 @@ class MedianMechanism:
         name: str = "",
         analyst: str = "",
     ) -> None:
-        """Open the mechanism on a project's rows, or go on with the one of this name, for so many `queries`.
+        """Open the mechanism on a project's rows, or go on with the one of this `name`, for so many `queries`.
 
         `table` is the project, or its Curator. `eta` is the tolerance, a share of rows; left out, it is the
         smallest at which the set can be held, or the lecture's where none is below ½. `beta` is the probability
-        that some answer is further from the population than its width. Raises a `ParameterError` where one of
-        them is out of range, and a `TooLargeError` where the domain has too many cells even to be sampled.
+        that some answer is further from the population than its width, and `analyst` is who is written down for
+        it. Nothing is charged. Raises a `ParameterError` where one of them is out of range, and a `TooLargeError`
+        where the domain has too many cells even to be sampled.
         """
         curator = curator_of(table)
         universe = curator.domain.size()
@@ -100,9 +101,10 @@ class MedianMechanism:
         return SampledMedianGuess(particles, float(self.eta))
 
     def ask(self, question: Asked) -> Checked:
-        """The rate of a question, a share of rows: the median's where it is within η of the sample's.
+        """The rate of a `question`, a share of rows: the median's where it is within η of the sample's.
 
-        What was asked before is answered again, without being counted. Raises as `GuessAndCheck.check` does.
+        Returns a `Checked`. What was asked before is answered again, without being counted. Raises as
+        `GuessAndCheck.check` does.
         """
         return self.checker.ask(question, self.guesser)
 

@@ -48,17 +48,17 @@ class Overfit:
         return float(np.abs(self.errors).max())
 
     def exceeded(self, alpha: float) -> float:
-        """The share of runs whose error reached α: an estimate of p_α."""
+        """The share of runs whose error reached α = `alpha`, a difference of rates: an estimate of p_α."""
         return float((np.abs(self.errors) >= alpha).mean())
 
     def gain(self, alpha: float) -> float:
-        """α(1 - (1 - p_α)^T): what E[S_max] is at least. [Lecture 18, Claim 0.3]"""
+        """α(1 - (1 - p_α)^T) for α = `alpha`: what E[S_max] is at least. [Lecture 18, Claim 0.3]"""
         return monitor_gain(alpha, self.exceeded(alpha), len(self.errors))
 
     def ceiling(self, eps: Number, delta: Number = 0) -> float:
         """(e^ε - 1) + Tδ: what the expected error of the chosen query is at most. [Lecture 18, Lemma 0.4]
 
-        ε is that of the procedure together with the Monitor's own choice.
+        ε = `eps` is that of the procedure together with the Monitor's own choice, and δ = `delta` likewise.
         """
         return monitor_ceiling(eps, delta, len(self.errors))
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from understudy.answer.answer import Answer
 from understudy.curator.curator import Curator
-from understudy.curator.sparse_handle import SparseHandle, counting_query
+from understudy.curator.open_sparse_vector import OpenSparseVector, counting_query
 from understudy.errors import HandleClosedError, RefusedError, RequestConflictError
 from understudy.lectures.asking import Asked, QueryReader, RepeatMemory, curator_of
 from understudy.lectures.online_terms import OnlineTerms
@@ -60,11 +60,12 @@ def warm_start(
 class OnlineConstruction:
     """Counts from a stand-in that is checked by the sparse vector, and updated where it is wrong.
 
-    `table` is the project, or its Curator; `update` is any database update algorithm, `terms` what is promised
-    and paid. `start` is a stand-in to begin with, such as that of `warm_start`; by default it is the algorithm's
-    own. Under the same `name` the construction goes on where it was, in any process, since its updates are kept
-    in the ledger; `analyst` is whose share of the budget pays. `updates` and `asked` are how many updates were
-    made and how many questions were asked so far.
+    `table` is the project, or its Curator; `update` is any database update algorithm, `terms` what is promised and
+    paid. `start` is a stand-in to begin with, such as that of `warm_start`; by default it is the algorithm's own.
+    Under the same `name` the construction goes on where it was, in any process, since its updates are kept in the
+    ledger; `analyst` is whose share of the budget pays. `updates` and `asked` are how many updates were made and
+    how many questions were asked so far. Opening it charges nothing; it raises a `RequestConflictError` where the
+    name belongs to something else.
 
     Privacy     Each run costs its AboveThreshold's ε₀ and its answer, charged before they look; how many runs
                 there are, and which question ended each, the sparse vector itself releases. The stand-in is made
@@ -102,7 +103,7 @@ class OnlineConstruction:
         self._journal = curator.recorded(
             terms.text(), lambda text: Journal(curator.ledger, text, name=name, analyst=analyst)
         )
-        self._run: SparseHandle | None = None
+        self._run: OpenSparseVector | None = None
         self._lost = 0
         self._catch_up()
 
@@ -112,12 +113,13 @@ class OnlineConstruction:
         return self.terms.updates - self.updates
 
     def ask(self, question: Asked) -> Answer:
-        """The count of a question, in people: the stand-in's where it is found right, else a bought one.
+        """The count of a `question`, in people: the stand-in's where it is found right, else a bought one.
 
-        What was asked before is answered again for nothing, and is not counted. After the last update the answer
-        is the stand-in's: `implied` where a theorem bounds the updates, else `uncertified`, with an infinite
-        error. Raises a `QueryError` where the question is not one of one number, has weights other than 0 and 1,
-        or is about another domain, a `HandleClosedError` where all questions were asked, an
+        A run of the sparse vector is charged when it begins, and the answer that ends it before it is drawn.
+        Returns an `Answer`. What was asked before is answered again for nothing, and is not counted. After the
+        last update the answer is the stand-in's: `implied` where a theorem bounds the updates, else `uncertified`,
+        with an infinite error. Raises a `QueryError` where the question is not one of one number, has weights
+        other than 0 and 1, or is about another domain, a `HandleClosedError` where all questions were asked, an
         `InsufficientBudgetError` where a run or an answer cannot be paid, and a `RefusedError` where another
         process is asking at this moment.
         """

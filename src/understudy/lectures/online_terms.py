@@ -40,10 +40,10 @@ class OnlineTerms:
     slack         how far from the threshold, in people, a comparison can be wrong
     updates       the number of runs of the sparse vector, each of which ends with an update, that are paid for
     run_epsilon   the ε of the comparisons of one run
-    answer_price  the price of the answer that ends a run
-
+    answer_price  the price of the answer that ends a run, in ε or ρ
+    is_bounded    whether a theorem says that there are no more updates than these, whatever is asked
     share         the part of a run's price for its threshold; the rest is for its comparisons
-    printed_slack the slack that the textbook's theorem states for the same price: `slack_of`
+    printed_slack  the slack that the textbook's theorem states for the same price: `slack_of`
     earlier       the terms that version 0.1 planned for the same wishes: what was opened under them goes on so
 
     The stand-in is compared with the `threshold`, gap + slack, and the promised `error` is gap + 2·slack.
@@ -57,7 +57,6 @@ class OnlineTerms:
     run_epsilon: Fraction
     answer_price: Price
     is_bounded: bool = False
-    """A theorem says that there are no more updates than these, whatever is asked."""
     share: Fraction = HALF
     printed_slack: int | None = field(default=None, compare=False)
     earlier: OnlineTerms | None = field(default=None, compare=False, repr=False)
@@ -80,12 +79,15 @@ class OnlineTerms:
         ) + ("" if self.share == HALF else f", {self.share} of a run for its threshold")
 
     def bounded(self, *, is_bounded: bool) -> OnlineTerms:
-        """The same terms, earlier ones too, by a theorem that bounds the updates, or without one."""
+        """The same terms, earlier ones too, with `is_bounded` as given: whether a theorem bounds the updates."""
         earlier = None if self.earlier is None else replace(self.earlier, is_bounded=is_bounded)
         return replace(self, is_bounded=is_bounded, earlier=earlier)
 
     def resumed(self, curator: Curator, name: str) -> OnlineTerms:
-        """The terms that a construction of this name was opened under: these, or the earlier ones."""
+        """The terms under which a construction called `name` was opened on the table of a `curator`.
+
+        They are these, or the earlier ones where the ledger holds it under those.
+        """
         known = curator.ledger.find(name) if name and self.earlier is not None else None
         if known is None or self.earlier is None or known.question.startswith(self.text()):
             return self
@@ -151,12 +153,13 @@ def theorem_terms(
 ) -> OnlineTerms:
     """The terms of the smallest error that the theorem allows for a price, in `epsilon` or in `rho`.
 
-    `table` is the project, or its Curator. The update algorithm makes at most B(α) updates on gaps of α, whatever
-    is asked [Lecture 7, Definition 2], so B runs are enough for ever: `update_for(α)` gives the algorithm for a
-    gap of α of the rows, and α is chosen best. How far comparisons can be wrong is `shared_slack`; the textbook's
-    statement for the same price, `slack_of` [DworkRoth14, Theorem 3.24], stands beside it in `printed_slack`.
-    Raises a `ParameterError` for an algorithm whose number of updates is no theorem, and a `RefusedError` where
-    no error below all of the rows can be promised at the price.
+    `table` is the project, or its Curator; `queries` is how many questions may be asked, and `beta` the
+    probability that some answer is further off. Nothing is charged here. The update algorithm makes at most B(α)
+    updates on gaps of α, whatever is asked [Lecture 7, Definition 2], so B runs are enough for ever: the function
+    `update_for` gives the algorithm for a gap of α of the rows, and α is chosen best. How far comparisons can be
+    wrong is `shared_slack`; the textbook's statement for the same price, `slack_of` [DworkRoth14, Theorem 3.24],
+    stands beside it in `printed_slack`. Raises a `ParameterError` for an algorithm whose number of updates is no
+    theorem, and a `RefusedError` where no error below all of the rows can be promised at the price.
     """
     curator, failure, price = curator_of(table), probability(beta), Price.of(epsilon=epsilon, rho=rho)
     best = _best_theorem_terms(curator, update_for, queries, failure, price, shared_slack)
@@ -247,10 +250,11 @@ def practical_terms(
     """Terms with noise calibrated to α, for a number of updates that is an expectation and no theorem.
 
     `table` is the project, or its Curator; `alpha` is the error of every answer, as a part of all rows (of the
-    declared least number where that is private). `gap_share` of α is what a bought answer may be off by; the rest
-    is slack on both sides of the threshold, and the more of it the cheaper is a run. The promise holds for every
-    answer that is given; after `updates` updates nothing more is certified. Raises a `ParameterError` where α is
-    less than a few people.
+    declared least number where that is private), `queries` is how many questions may be asked, and `beta` the
+    probability that some answer is further off. Nothing is charged here. `gap_share` of α is what a bought answer
+    may be off by; the rest is slack on both sides of the threshold, and the more of it the cheaper is a run. The
+    promise holds for every answer that is given; after `updates` updates nothing more is certified. Raises a
+    `ParameterError` where α is less than a few people.
     """
     curator, failure = curator_of(table), probability(beta)
     people = floor(positive(alpha, "alpha", at_most=1) * curator.rows_at_least)

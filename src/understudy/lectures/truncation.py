@@ -25,9 +25,11 @@ from understudy.theory.compression import truncation_width
 class Truncation:
     """Rates rounded to the middles of G cells, G chosen best for n rows and k = `queries` queries.
 
-    Under the same `name` it goes on where it was, in any process, since its answers are kept in the ledger;
-    `analyst` is who is written down for it. `width`, `grid` (which is G) and `asked` can be read. Raises a
-    `ParameterError` where there is to be no query, or where `beta` is no probability.
+    `table` is the project, or its Curator. Under the same `name` it goes on where it was, in any process, since
+    its answers are kept in the ledger; `analyst` is who is written down for it. `width`, `grid` (which is G) and
+    `asked` can be read. Nothing is charged: exact values are rounded, which protects nobody's privacy. Raises a
+    `ParameterError` where there is to be no query, or where `beta` is no probability, and a `RefusedError` where
+    the number of rows is private.
 
     Accuracy    Within 1/(2G) of the sample, always; within `width` of the population for all k adaptive queries
                 with probability 1 - β: a union over the N = Σ_{i<k} G^i queries that can be asked at all.
@@ -60,10 +62,11 @@ class Truncation:
         self.asked = sum(1 for _ in self._journal.later())
 
     def ask(self, question: Asked) -> Checked:
-        """The rate of a question, a share of rows, rounded to the grid; a repeated question is not counted again.
+        """The rate of a `question`, a share of rows, rounded to the grid; a repeated question is not counted.
 
-        Raises a `QueryError` where the question is not one of one number or is about another domain, and a
-        `HandleClosedError` where all queries were asked.
+        Returns a `Checked`. Raises a `QueryError` where the question is not one of one number or is about another
+        domain, a `ProtectionError` unless the project declares `protect: validity`, and a `HandleClosedError`
+        where all queries were asked.
         """
         query = self._reader.read(question)
         marginal = Marginal.of(query)

@@ -71,7 +71,10 @@ class FollowingStates:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """A limit that an analyst draws on: its name, its size, and what was used of it, by all who share it."""
+    """A limit that an analyst draws on: its `name`, its `size`, and what was `used` of it by all who share it.
+
+    Both costs are in the budget's currency.
+    """
 
     name: str
     size: Cost

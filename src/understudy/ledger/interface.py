@@ -28,10 +28,10 @@ OPENED = b"opened"
 
 @dataclass(frozen=True, slots=True)
 class Debit:
-    """Proof of payment: entry `number` of the ledger, in which `event` was charged `cost` for one question.
+    """Proof of payment: entry `number` of the ledger, in which `event` was charged `cost` for one `question`.
 
     `request` is the name under which the same question is never charged twice, and `analyst` who asked it.
-    `repeated` tells that the request had been charged before, perhaps by a process that did not live to answer.
+    `repeated` tells that the request had been charged before, perhaps by a process that ended before it answered.
     """
 
     number: int
@@ -45,8 +45,9 @@ class Debit:
     def check_same(self, event: Event, *, question: str, analyst: str) -> None:
         """Refuse, with a `RequestConflictError`, to use this debit's request for anything else.
 
-        Another version of the same table is no other question: the versions in the events are not compared. Only
-        the analyst who asked the recorded question is shown it.
+        `event`, `question` and `analyst` are those of the new charge. Another version of the same table is no
+        other question: the versions in the events are not compared. Only the analyst who asked the recorded
+        question is shown it.
         """
         recorded = (self.question, unversioned(self.event), self.analyst)
         if recorded == (short_question(question), unversioned(event), analyst):
@@ -96,7 +97,7 @@ class LedgerEntry:
 
 @dataclass(frozen=True, slots=True)
 class Hidden:
-    """The state of a handle after `step` answers. Private: it never leaves the ledger but to its Curator."""
+    """The `state` of a handle after `step` answers. Private: it never leaves the ledger but to its Curator."""
 
     step: int
     state: bytes = field(repr=False)
@@ -189,18 +190,21 @@ class Ledger(Protocol):
         ...
 
     def available(self, analyst: str = "") -> Cost:
-        """What an analyst could spend now: what remains, or less where a limit on analyst, day or month binds."""
+        """What an `analyst` could spend now: what remains, or less where a limit on analyst, day or month binds.
+
+        The cost is in the budget's currency, and never negative. An empty name is of somebody without a name.
+        """
         ...
 
     def quote(self, event: Event) -> Cost:
-        """What an event would be charged now: no more than this, unless another one comes first.
+        """What an `event` would be charged now: no more than this, unless another one comes first.
 
         Raises a `RefusedError` for an event that this budget has no price for. Charges nothing.
         """
         ...
 
     def due(self, event: Event, *, analyst: str = "") -> Due:
-        """What an event would be charged now, and whether an analyst could pay it; joint accounting included.
+        """What an `event` would be charged now, and whether an `analyst` could pay it; joint accounting included.
 
         `charge` would charge exactly this, unless something is charged first or a day ends. Raises as `quote`.
         Charges nothing.
@@ -213,7 +217,7 @@ class Ledger(Protocol):
         ...
 
     def impose(self, limits: Limits) -> None:
-        """Decide by other limits from the next charge on.
+        """Decide by other `limits` from the next charge on.
 
         Limits are policy of whoever opens a ledger: they are not stored, and other processes decide by theirs.
         What was charged before counts under the new ones.
@@ -221,7 +225,7 @@ class Ledger(Protocol):
         ...
 
     def shares(self, analyst: str = "") -> tuple[Share, ...]:
-        """The limits that an analyst draws on now, and what is used of each."""
+        """The limits that an `analyst` draws on now, and what is used of each, in the budget's currency."""
         ...
 
     def spent_by(self) -> dict[str, Cost]:
@@ -258,7 +262,7 @@ class Ledger(Protocol):
         ...
 
     def find(self, request: str) -> Debit | None:
-        """The debit of a request, or None where nothing was charged under it. Charges nothing."""
+        """The debit of a `request`, or None where nothing was charged under it. Charges nothing."""
         ...
 
     def debits(self, prefix: str = "") -> list[Debit]:
@@ -279,9 +283,10 @@ class Ledger(Protocol):
         hidden: bytes | None = None,
         step: JournalStep | None = None,
     ) -> Debit:
-        """Debit an event, or refuse and change nothing. Returns the debit.
+        """Debit an `event`, or refuse and change nothing. Returns the debit.
 
-        A request that was charged before gets its old debit back, with `repeated` true, and pays nothing.
+        The entry is written under the name `request` with the text of the `question`; `analyst` is whose share
+        pays. A request that was charged before gets its old debit back, with `repeated` true, and pays nothing.
 
         `hidden` opens a handle that needs no look at the data: the answer `OPENED` and this first state are kept
         with the debit, unless the debit has an answer already. `step` is a step of a journal that belongs to this
@@ -295,7 +300,7 @@ class Ledger(Protocol):
         ...
 
     def settle(self, debit: Debit, answer: bytes, *, hidden: bytes | None = None) -> bytes:
-        """Keep the answer that the debit paid for and, for a handle, its first state.
+        """Keep the `answer` that the `debit` paid for and, for a handle, its first state, `hidden`.
 
         A debit keeps one answer, the first; that one is returned, and nothing else may be released. Raises a
         `LedgerError` for a debit that this ledger does not hold.
@@ -303,7 +308,7 @@ class Ledger(Protocol):
         ...
 
     def charge_all(self, wanted: Sequence[WantedCharge]) -> list[Debit | UnderstudyError]:
-        """Charge for several questions, one after the other: the debit of each, or what `charge` would raise.
+        """Charge for several questions, `wanted`, in this order: the debit of each, or what `charge` would raise.
 
         One that is refused leaves the others alone. A durable ledger writes all of them in one transaction; where
         that fails, a `LedgerError` is raised for all of them.
@@ -311,7 +316,7 @@ class Ledger(Protocol):
         ...
 
     def settle_all(self, answers: Sequence[tuple[Debit, bytes]]) -> list[bytes | UnderstudyError]:
-        """Keep the answers of several debits: for each what `settle` would return, or would raise.
+        """Keep the `answers` of several debits: for each what `settle` would return, or would raise.
 
         A durable ledger writes all of them in one transaction; where that fails, a `LedgerError` is raised for all
         of them.
@@ -319,24 +324,27 @@ class Ledger(Protocol):
         ...
 
     def answered(self, debit: Debit) -> bytes | None:
-        """The answer that is kept for a debit; None where it has none yet."""
+        """The answer that is kept for a `debit`, as bytes; None where it has none yet."""
         ...
 
     def hidden(self, debit: Debit) -> Hidden | None:
-        """The latest state of the handle that a debit opened; None where it opened none."""
+        """The latest state of the handle that a `debit` opened; None where it opened none.
+
+        It is private: only the Curator that looks at the data may read it.
+        """
         ...
 
     def advance(self, debit: Debit, *, step: int, question: str, answer: bytes, state: bytes) -> bool:
-        """Keep a handle's next answer and its new state, if `step` is still the latest; else change nothing.
+        """Keep a handle's next `answer` and its new `state`, if `step` is still the latest; else change nothing.
 
-        Returns whether they were kept. False says that somebody else's answer came first, so that the state has to
-        be read again, or that there is no such handle.
-        Raises a `LedgerError` for a debit that this ledger does not hold.
+        The handle is that of the `debit`; the entry shows the `question`. Returns whether they were kept. False
+        says that somebody else's answer came first, so that the state has to be read again, or that there is no
+        such handle. Raises a `LedgerError` for a debit that this ledger does not hold.
         """
         ...
 
     def steps(self, debit: Debit, *, after: int = 0) -> list[bytes]:
-        """The answers of a handle's steps beyond the first `after`, in order.
+        """The answers of the steps of a `debit`'s handle beyond the first `after`, in order.
 
         The handle's first answer, kept by `settle` or `charge`, is not among them.
         """

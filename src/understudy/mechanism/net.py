@@ -35,8 +35,9 @@ STEPS = 1 << 10
 class NetMechanism:
     """Database i of a net N with probability ∝ exp(εn·u(x, i)/2), where u(x, i) = -max_f |f(x) - f(i)|.
 
-    `answers[i]` are the answers of database i to all cells of `marginals`, in people of n = `rows` and in steps of
-    1/`steps` of a person; so scores are integers, and one replaced row moves them by at most `steps`.
+    Row i of `answers` has the answers of database i to all cells of `marginals`, in people of n = `rows` and in
+    steps of 1/`steps` of a person; so scores are integers, and one replaced row moves them by at most `steps`.
+    `rounded` says whether answers had to be rounded to steps. `epsilon` is the ε. `NetMechanism.of` makes one.
 
     Privacy     ε-DP (and ε²/8-zCDP) where one row is replaced and n is public: the exponential mechanism with a
                 score of sensitivity 1/n. [DworkRoth14, Theorem 3.10]
@@ -59,11 +60,12 @@ class NetMechanism:
     def of(
         cls, databases: Sequence[Projection], marginals: Sequence[Marginal], *, rows: int, epsilon: Number
     ) -> NetMechanism:
-        """The mechanism over public databases, for every cell of the marginals and a table of `rows` rows.
+        """The mechanism over public `databases`, for every cell of the `marginals` and a table of `rows` rows.
 
+        A database is whatever has counts of cells, such as a stand-in. `epsilon` is the price of the choice.
         Raises a `ParameterError` where there is no database or no marginal, a `QueryError` where they are not
-        about one domain or where a database answers with no share, and a `RefusedError` where there is too much
-        to compare.
+        about one domain or where a database answers with no share, and a `RefusedError` where there is too much to
+        compare.
         """
         asked, n = tuple(marginals), whole(rows, "the number of rows")
         if not databases or not asked:
@@ -108,7 +110,10 @@ class NetMechanism:
         return f"choose among {len(self.answers):,} databases #{digest.hexdigest()}"
 
     def values(self, counts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
-        """The score of each database: minus its largest error on any cell, in steps, given the exact counts."""
+        """The score of each database: minus its largest error on any cell, in steps, given the exact `counts`.
+
+        There is an array of counts for each of `marginals`.
+        """
         truth = np.concatenate([np.ravel(count) for count in counts]).astype(np.int64) * self.steps
         worst = np.zeros(len(self.answers), np.int64)
         for i, answers in enumerate(self.answers):
@@ -116,7 +121,11 @@ class NetMechanism:
         return -worst
 
     def error(self, alpha: Number, beta: Number) -> float:
-        """The certified error, as a rate, of a net that is within `alpha` of every table."""
+        """The error, as a share of rows, that holds except with probability `beta`.
+
+        The net is taken to be within `alpha`, a share of rows, of every table on every query. Raises a
+        `ParameterError` where either is out of range.
+        """
         rounding = 1 / (self.rows * self.steps) if self.rounded else 0.0
         chosen = em_error(Fraction(1, self.rows), self.epsilon, len(self.answers), beta)
         return float(positive(alpha, "alpha")) + chosen + rounding

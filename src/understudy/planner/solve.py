@@ -29,8 +29,14 @@ MAX_QUERIES = 10**15
 class Option:
     """What one mechanism can promise, and by which theorem.
 
-    `width` is the error of every answer as a part of all rows, at most 1. `solved` is the quantity that was left
-    out; None where no value of it reaches the wanted width. `parameters` are those of the mechanism that reach it.
+    mechanism    its name in the planner
+    width        the error of every answer as a part of all rows, at most 1
+    theorem      the statement that promises it
+    parameters   those of the mechanism that reach it
+    solved       the quantity that was left out; None where no value of it reaches the wanted width
+    note         what else a reader should know; empty where there is nothing
+    by_name      whether it has to be asked for by name, as no automatic choice takes it
+    theory_only  why the program cannot run it at this size; empty if it can
     """
 
     mechanism: str
@@ -41,13 +47,14 @@ class Option:
     note: str = ""
     by_name: bool = False
     theory_only: str = ""
-    """Why the program cannot run it at this size; empty if it can."""
 
     @property
     def vacuous(self) -> bool:
+        """Whether the width says nothing: it is 1/2 or more, and answering 1/2 always would do as well."""
         return self.width >= VACUOUS
 
     def as_dict(self) -> dict[str, Any]:
+        """The option as plain values, which JSON can hold."""
         return {
             "mechanism": self.mechanism,
             "width": self.width,
@@ -134,16 +141,19 @@ class Plan:
         return "\n".join(self.lines())
 
     def without(self, names: Collection[str]) -> Plan:
-        """The plan without some mechanisms, of which more is known elsewhere."""
+        """The plan without the mechanisms called `names`, of which more is known elsewhere."""
         return replace(self, options=tuple(o for o in self.options if o.mechanism not in names))
 
     def lines(self, columns: int | None = None) -> list[str]:
-        """The lines of the plan as a table with its recommendation, no wider than `columns` characters."""
+        """The plan as lines of text: a table with its recommendation, no wider than `columns` characters.
+
+        Without `columns` lines are as long as they need to be.
+        """
         explained = [SAYS_NOTHING] if self.unknown == "alpha" and any(o.vacuous for o in self.options) else []
         return [*self.table_lines(columns), *explained, self.verdict]
 
     def table_lines(self, columns: int | None = None) -> list[str]:
-        """The mechanisms as a table."""
+        """The mechanisms as lines of a table, no wider than `columns` characters; without it, of any width."""
         heads, rows = self.cells()
         return table([heads, *rows], columns, left={0, 2})
 

@@ -38,14 +38,14 @@ class Budget:
     ρ-zCDP implies (ε, δ)-DP; `privacy.filter` has the others. `Budget.of` makes one from numbers as people
     write them.
 
-    `key_delta` is the part of δ that events may be charged themselves: those of key selection and of bounded
-    noise, which can fail with a small probability (`event.Event.delta_cost`). Only the rest turns ρ into ε,
-    so that ρ stays under a somewhat smaller cap. Both caps are fixed beforehand, and then all events together
-    are (ε, δ)-DP, however the next one is chosen. Each fails with probability δᵢ at most, whatever was said
-    before, so that one of them does with probability δ' = Σδᵢ at most; on either of two neighbours there is
-    an event E of probability 1 - δ', and given that, all that was said is Σρᵢ-zCDP, hence (ε, δ'')-DP. So
-    P[S] ≤ (1 - δ')·P[S | E] + δ' is at most (1 - δ')(e^ε·P'[S | E'] + δ'') + δ' ≤ e^ε·P'[S] + δ' + δ''. (Bun
-    and Steinke 2016, section 8.)
+    `epsilon` and `delta` are the ε and the δ, as exact fractions. `key_delta` is the part of δ that events may be
+    charged themselves: those of key selection and of bounded noise, which can fail with a small probability
+    (`event.Event.delta_cost`). Only the rest turns ρ into ε, so that ρ stays under a somewhat smaller cap. Both
+    caps are fixed beforehand, and then all events together are (ε, δ)-DP, however the next one is chosen. Each
+    fails with probability δᵢ at most, whatever was said before, so that one of them does with probability δ' = Σδᵢ
+    at most; on either of two neighbours there is an event E of probability 1 - δ', and given that, all that was
+    said is Σρᵢ-zCDP, hence (ε, δ'')-DP. So P[S] ≤ (1 - δ')·P[S | E] + δ' is at most (1 - δ')(e^ε·P'[S | E'] + δ'')
+    + δ' ≤ e^ε·P'[S] + δ' + δ''. (Bun and Steinke 2016, section 8.)
 
     >>> Budget.of(1).cap.amount, round(Budget.of(1, 1e-6).cap.amount, 4)
     (1.0, 0.0244)
@@ -67,10 +67,12 @@ class Budget:
         order: Number | None = None,
         reserve: Number | None = None,
     ) -> Budget:
-        """A budget of ε and δ, kept as exact fractions; raises a `ParameterError` where one is out of range.
+        """A budget of `epsilon` and `delta`, kept as exact fractions of the numbers as they are written.
 
-        `key_delta` is a part of `delta`, and less than all of it. `filter` is `zcdp`, `renyi` or `gdp`; `order` is
-        that of the second, and `reserve` the part of the third that is never spent.
+        A `delta` of 0 is pure ε-DP. `key_delta` is a part of `delta`, and less than all of it. `filter` is `zcdp`,
+        `renyi` or `gdp` (`privacy.filter`); `order` is the Rényi order of the second, and `reserve` the part of
+        the third that is never spent: without them it is the best order for the budget, and 3%. Raises a
+        `ParameterError` where a number is out of range, or is given for a filter that has none such.
         """
         small, keys = exact(delta, "delta"), exact(key_delta, "key_delta")
         if not 0 <= small < 1:
@@ -89,7 +91,7 @@ class Budget:
         return self.delta - self.key_delta
 
     def check_delta(self, event: Event, spent: int) -> int:
-        """The units of δ that an event is charged itself, beside `spent` of them before.
+        """The units of δ, of 10⁻³⁰ each, that an `event` is charged itself, beside `spent` of them before.
 
         Raises a `RefusedError` where this budget has none for it, and an `InsufficientBudgetError` where too
         little of it is left.
@@ -140,7 +142,7 @@ class Budget:
         return None if found is None else float(found)
 
     def uncapped(self) -> Budget:
-        """A budget with the same prices, of which nobody will see the end."""
+        """A budget with the same prices and a cap so high that no list of events reaches it: for pricing alone."""
         return replace(self, epsilon=Fraction(MAX_EPSILON), filter=self.filter.uncapped())
 
     @property
@@ -154,11 +156,11 @@ class Budget:
         return Price.of_cost(self.cap)
 
     def alone(self, epsilon: Number, delta: Number | None = None) -> Budget:
-        """A budget for something that alone is (ε, δ)-DP; the δ is this budget's own where none is given.
+        """A budget for something that alone is (ε, δ)-DP; without a `delta`, the δ is this budget's own.
 
-        Pure, its whole is ε. With a δ it is the largest ρ, in whole units, for which ρ-zCDP implies (ε,
-        δ)-DP, or where this budget is kept in GDP, what that implies if it is more. What events may be
-        charged of δ themselves is not part of that δ.
+        Raises a `ParameterError` where `epsilon` or `delta` is out of range. Pure, its whole is ε. With a δ it is
+        the largest ρ, in whole units, for which ρ-zCDP implies (ε, δ)-DP, or where this budget is kept in GDP,
+        what that implies if it is more. What events may be charged of δ themselves is not part of that δ.
         """
         alone = Budget.of(epsilon, self.conversion_delta if delta is None else delta)
         if alone.is_pure or self.is_pure:
@@ -166,20 +168,21 @@ class Budget:
         return replace(alone, filter=self.filter.part(alone.epsilon, alone.delta))
 
     def part(self, epsilon: Number) -> Price:
-        """The price of something that alone is (ε, δ)-DP: all of `alone`, and no more than all of this budget.
+        """The price of something that alone is (`epsilon`, δ)-DP: the whole of the budget that `alone` gives.
 
-        Where ε is more than that of this budget, it is more, and a ledger refuses it.
+        It is no more than all of this budget, unless `epsilon` is more than that of this budget: then a ledger
+        refuses it. Raises a `ParameterError` where `epsilon` is out of range.
         """
         part = self.alone(epsilon)
         fits = part.epsilon <= self.epsilon
         return Price.of_cost(min(part.cap, self.cap, key=lambda cost: cost.units) if fits else part.cap)
 
     def share(self, cost: Cost) -> float:
-        """The part of the whole budget that a cost is: 0 for nothing, 1 for all of it."""
+        """The part of the whole budget that a `cost` is: 0 for nothing, 1 for all of it."""
         return cost.units / self.cap.units if self.cap.units else 1.0
 
     def epsilon_of(self, cost: Cost) -> float:
-        """The ε that a cost alone amounts to, beside this budget's own δ; never more than the whole budget's.
+        """The ε that a `cost` alone amounts to, beside this budget's own δ; never more than the whole budget's.
 
         With a δ, that is the ε of Gaussian noise that costs as much. What was spent, of whatever kind, is told by
         `spent_epsilon`.
@@ -189,7 +192,10 @@ class Budget:
         return min(zcdp_epsilon(cost.amount, float(self.conversion_delta)), float(self.epsilon))
 
     def spent_epsilon(self, cost: Cost) -> float:
-        """The ε for which everything is (ε, δ)-DP that cost so much together, beside this budget's own δ."""
+        """The ε for which all events that have cost `cost` together are (ε, δ)-DP, with this budget's own δ.
+
+        It is never more than the whole budget's.
+        """
         if self.is_pure:
             return cost.amount
         spent = Fraction(cost.units, UNITS)
@@ -207,18 +213,18 @@ class Budget:
         return f"by {why} even the first charge comes to epsilon {least:.3g}: go by the part that is spent"
 
     def epsilon_within(self, price: Price, unit: Pure) -> Fraction:
-        """The largest ε of an event of the kind of `unit`, which has ε = 1, that costs no more than a price here.
+        """The largest ε of an event of the kind of `unit`, which has ε = 1, that costs no more than `price` here.
 
         In epsilon that is the amount. In rho the filter says what such events cost, and ε is rounded down to
         twelve digits behind the point. Whoever makes an event for a price asks here, so that a plan in ρ is
-        kept under every filter.
+        kept under every filter. Raises a `ParameterError` where `unit` has another ε.
         """
         if unit.epsilon != 1:
             raise ParameterError("the unit of a price is an event of epsilon 1")
         return price.amount if price.currency == "epsilon" else self.filter.most_epsilon(price.amount, unit)
 
     def most(self, price: Price) -> Cost:
-        """The most that something costs here which keeps to a price; of ε-DP, what the worst of that kind costs.
+        """The most that something costs here which keeps to a `price`; of ε-DP, what the worst of that kind costs.
 
         Raises a `RefusedError` where the price is in rho and the budget has no delta.
         """
@@ -229,14 +235,14 @@ class Budget:
         return ZCDP(rounded_up(price.amount))
 
     def price(self, event: Event) -> Cost:
-        """What one event costs on its own, in this budget's currency, rounded up to whole units.
+        """What one `event` costs on its own, in this budget's currency, rounded up to whole units.
 
         Raises a `RefusedError` where it has no price in that currency: normal noise under a budget of pure ε.
         """
         return pure(event) if self.is_pure else ZCDP(rounded_up(self.filter.price(event)))
 
     def joins(self, noise: Event) -> bool:
-        """Whether noise on counts is priced jointly with other such noise (`joint`).
+        """Whether `noise` on counts is priced jointly with other such noise (`privacy.joint`).
 
         Its price has to be the currency's own: in proportion to how far counts move in ε, to the square of
         that in ρ.
@@ -251,12 +257,13 @@ class Budget:
         return {"filter": self.filter.name, **declared, "meaning": self.filter.described()}
 
     def total(self, events: Iterable[Event]) -> Cost:
-        """What a list of events costs together: a deterministic function of the list.
+        """What a list of `events` costs together: a deterministic function of the list.
 
         Sums are a valid *filter*: the next event may be chosen, with its parameters, after seeing every earlier
-        answer, as long as the running sum never passes the cap. Pure: on every transcript the likelihood ratio
-        is at most the product of e^εᵢ. zCDP: exp((α-1)L - α(α-1)Σρᵢ) is a supermartingale for each order α.
-        [FeldmanZrnic21] The other filters: `privacy.filter`.
+        answer, as long as the running sum never passes the cap. Pure: on every transcript the likelihood ratio is
+        at most the product of e^εᵢ. zCDP: exp((α-1)L - α(α-1)Σρᵢ) is a supermartingale for each order α.
+        [FeldmanZrnic21] The other filters: `privacy.filter`. Raises a `RefusedError` where an event has no price
+        in the budget's currency.
         """
         units = sum(self.price(event).units for event in events)
         return PureDP(units) if self.is_pure else ZCDP(units)

@@ -24,13 +24,14 @@ DELTA_UNITS = 10**30
 
 @dataclass(frozen=True, slots=True, order=True)
 class PureDP:
-    """ε-differential privacy, as a count of units of 10^-15."""
+    """A cost in ε of differential privacy: a whole number of `units` of 10^-15. Costs of one currency add up."""
 
     units: int
     currency: ClassVar[Literal["epsilon"]] = "epsilon"
 
     @property
     def amount(self) -> float:
+        """The cost as an ε."""
         return self.units / UNITS
 
     def __add__(self, other: PureDP) -> PureDP:
@@ -41,13 +42,17 @@ class PureDP:
 
 @dataclass(frozen=True, slots=True, order=True)
 class ZCDP:
-    """ρ in units of 10^-15: of zero-concentrated differential privacy, or as another filter counts it."""
+    """A cost in ρ, of zero-concentrated differential privacy or as another filter counts it.
+
+    It is a whole number of `units` of 10^-15. Costs of one currency add up.
+    """
 
     units: int
     currency: ClassVar[Literal["rho"]] = "rho"
 
     @property
     def amount(self) -> float:
+        """The cost as a ρ."""
         return self.units / UNITS
 
     def __add__(self, other: ZCDP) -> ZCDP:

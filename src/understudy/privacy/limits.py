@@ -23,7 +23,7 @@ MAX_NAME = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """In the budget's own currency. They only ever narrow: the budget itself binds everybody together.
+    """What some may take of a budget, in its own currency. Limits only narrow: the budget itself binds everybody.
 
     analyst   what each analyst may take
     analysts  what each named analyst may take; `*` stands for each of those who are not named. It is given instead
@@ -32,7 +32,9 @@ class Limits:
     day       what all analysts together may take in one day, of UTC
     month     and in one month
 
-    A name is the same in whatever Unicode form it is written: é is one letter, or e and an accent.
+    A name is the same in whatever Unicode form it is written: é is one letter, or e and an accent. Raises a
+    `ParameterError` where both `analyst` and `analysts` are given, a name is given twice or cannot be kept, or a
+    limit is out of range.
     """
 
     analyst: Fraction | None = None

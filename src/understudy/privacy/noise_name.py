@@ -1,4 +1,4 @@
-"""The names of the noises that counts can get, as every door says them.
+"""The names of the noises that counts can get, the same in Python, at the terminal and in a server's interfaces.
 
 auto      the one that takes the least of the budget for the promise, or makes the smallest error of a price
 laplace   discrete Laplace noise, of a pure epsilon

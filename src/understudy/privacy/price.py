@@ -19,10 +19,11 @@ CURRENCIES: tuple[Currency, ...] = ("epsilon", "rho")
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """An exact amount of one currency, which something may cost at most.
+    """An exact `amount` of one `currency`, `epsilon` or `rho`, which something may cost at most.
 
     What it buys is decided where noise is made for it (`mechanism.additive`). An amount may be 0, as a share that
-    was rounded down; no mechanism is made for that. Raises ParameterError for a negative amount.
+    was rounded down; no mechanism is made for that. Raises a `ParameterError` for a negative amount, and for any
+    other currency.
     """
 
     currency: Currency
@@ -36,7 +37,7 @@ class Price:
 
     @classmethod
     def of(cls, *, epsilon: Number | None = None, rho: Number | None = None) -> Price:
-        """The price that a caller names by one of two keywords. Raises ParameterError for none, both, or 0."""
+        """The price that a caller names by `epsilon` or by `rho`; a `ParameterError` for none, both, or 0."""
         if epsilon is not None and rho is None:
             return cls("epsilon", positive(epsilon, "epsilon"))
         if rho is not None and epsilon is None:
@@ -45,7 +46,7 @@ class Price:
 
     @classmethod
     def of_cost(cls, cost: Cost) -> Price:
-        """The price at which something costs exactly so much, as the whole of a budget does."""
+        """The price at which something costs exactly `cost`, as the whole of a budget does."""
         return cls(cost.currency, Fraction(cost.units, UNITS))
 
     def __mul__(self, share: Number) -> Price:
@@ -75,7 +76,7 @@ class Price:
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> Price:
-        """The price among the entries of a plan: the inverse of `as_plain`."""
+        """The price among the entries of a plan, `plain`, as `as_plain` writes it."""
         for currency in CURRENCIES:
             if currency in plain:
                 return cls(currency, Fraction(plain[currency]))

@@ -24,7 +24,11 @@ to answer it."""
 
 @dataclass(frozen=True, eq=False)
 class Factor:
-    """Weights over the cells of a clique: one independent part of a query."""
+    """Weights in [0, 1] over the cells of a clique: one independent part of a query.
+
+    `clique` names the attributes, and `weights` is an array with an axis for each. Raises a `QueryError` where a
+    weight lies outside [0, 1] or is no number.
+    """
 
     clique: Clique
     weights: Weights
@@ -52,12 +56,12 @@ class LinearQuery:
     """A weight f(x) in [0, 1] for every cell x of a domain, kept as a product of factors on disjoint cliques.
 
     Its answer about a table is the average of f over the rows [Lectures 9-10, Definition 2]: where weights are 0
-    and 1, the share of the rows that it counts. `everyone`, `table` and `conjunction` make queries, and ``f & g``
-    is the product of two. A conjunction over ten attributes is ten short vectors and is never expanded; a table
-    over one clique is a single factor. Raises a `QueryError` where weights lie outside [0, 1] or do not fit the
-    cells of their attributes, and a `DomainError` where an attribute is unknown or in two factors.
-    Sensitivity: a row contributes f(row), so one row moves the sum by at most max f, and replacing a row by
-    at most max f - min f (`privacy.columns`).
+    and 1, the share of the rows that it counts. `domain` is that of the cells, and `factors` are the parts of the
+    product. `everyone`, `table` and `conjunction` make queries, and ``f & g`` is the product of two. A conjunction
+    over ten attributes is ten short vectors and is never expanded; a table over one clique is a single factor.
+    Raises a `QueryError` where weights lie outside [0, 1] or do not fit the cells of their attributes, and a
+    `DomainError` where an attribute is unknown or in two factors. Sensitivity: a row contributes f(row), so one
+    row moves the sum by at most max f, and replacing a row by at most max f - min f (`privacy.columns`).
     """
 
     domain: Domain
@@ -82,12 +86,16 @@ class LinearQuery:
 
     @classmethod
     def everyone(cls, domain: Domain) -> LinearQuery:
-        """The query with weight 1 on every cell, which counts every row."""
+        """The query with weight 1 on every cell of a `domain`, which counts every row."""
         return cls(domain, ())
 
     @classmethod
     def table(cls, domain: Domain, names: Iterable[str], weights: ArrayLike) -> LinearQuery:
-        """The query with one table of weights over the named attributes, its axes in the order of `names`."""
+        """The query on a `domain` with one table of `weights`, an axis for each attribute in the order of `names`.
+
+        Raises a `QueryError` where weights lie outside [0, 1] or do not fit the cells, and a `DomainError` for a
+        name that the domain lacks.
+        """
         names = tuple(names)
         clique = domain.clique(names)
         values = np.asarray(weights, dtype=np.float64)
@@ -99,7 +107,9 @@ class LinearQuery:
 
     @classmethod
     def conjunction(cls, domain: Domain, parts: Mapping[str, ArrayLike]) -> LinearQuery:
-        """The product of one vector of weights for each named attribute, with a number for each of its cells.
+        """The query on a `domain` that is the product of a vector of weights for each attribute named in `parts`.
+
+        A vector has a number in [0, 1] for each cell of its attribute. Raises as `table` does.
 
         >>> from understudy.domain.attribute import Boolean
         >>> domain = Domain((Boolean(name="smoker"), Boolean(name="retired")))
@@ -154,7 +164,7 @@ class LinearQuery:
         return hash(self.key)
 
     def weights(self, names: Iterable[str] | None = None) -> Weights:
-        """The table of weights over the named attributes (by default the query's own), in the order of the domain.
+        """The table of weights over the attributes `names`, by default the query's own, in the domain's order.
 
         Raises a `QueryError` where the query reads another attribute, and a `TooLargeError` where the table would
         have more than `CELL_LIMIT` cells.
@@ -169,7 +179,10 @@ class LinearQuery:
         return np.broadcast_to(table, self.domain.shape(clique))
 
     def row_weights(self, codes: Mapping[str, NDArray[np.unsignedinteger]]) -> Weights | float:
-        """f(row) for rows given by their codes; the same products, in the same order, as `weights`."""
+        """f(row) for rows that are given by their `codes`, an array of cells' positions for each attribute.
+
+        They are the same products, in the same order, as those of `weights`; one number where all rows have it.
+        """
         value: Weights | float = 1.0
         for factor in self.factors:
             value = value * factor.weights[tuple(codes[name] for name in factor.clique)]

@@ -24,14 +24,14 @@ from understudy.query.quantile_end import QuantileEnd
 class Marginal:
     """How many rows are in each cell of the attributes `by`, a row counting with its weight f under `where`.
 
-    With an empty `by` this is the single query `where`; where `where` is left out every row counts, which is the
-    plain marginal. Cells are disjoint, so one row contributes to one of them: adding a row moves the vector by
-    max f in one place, and replacing a row moves it by at most max f in each of two (`privacy.columns`). With a
-    `moment` a row does not count by its weight alone: it adds what the moment is of its measured values, if the
-    condition, which then only counts, holds for it; with a `QuantileEnd` nothing is summed, and each cell has one
-    end of an interval for a quantile of its rows. Raises a `DomainError` where an attribute is unknown or named
-    twice, a `TooLargeError` where there are more than `CELL_LIMIT` cells, and a `QueryError` where a moment is of
-    what is no measure.
+    `domain` is that of the table. With an empty `by` this is the single query `where`; where `where` is left out
+    every row counts, which is the plain marginal. Cells are disjoint, so one row contributes to one of them:
+    adding a row moves the vector by max f in one place, and replacing a row moves it by at most max f in each of
+    two (`privacy.columns`). With a `moment` a row does not count by its weight alone: it adds what the moment is
+    of its measured values, if the condition, which then only counts, holds for it; with a `QuantileEnd` nothing is
+    summed, and each cell has one end of an interval for a quantile of its rows. Raises a `DomainError` where an
+    attribute is unknown or named twice, a `TooLargeError` where there are more than `CELL_LIMIT` cells, and a
+    `QueryError` where a moment is of what is no measure.
 
     >>> from understudy.domain.attribute import Boolean, Categories
     >>> domain = Domain((Categories(name="sex", values=("F", "M")), Boolean(name="smoker")))
@@ -64,7 +64,7 @@ class Marginal:
 
     @classmethod
     def of(cls, query: LinearQuery) -> Marginal:
-        """A single query, as the marginal with one cell."""
+        """A single `query`, as the marginal with one cell."""
         return cls(query.domain, (), query)
 
     @cached_property
@@ -92,15 +92,20 @@ class Marginal:
         return f"{summed}{self.where.describe()}{by}"
 
     def answer(self, projection: Projection) -> NDArray[np.float64]:
-        """The share of all rows that is in each cell, weighted: an array of this marginal's `shape`.
+        """The share of the rows of `projection` that is in each cell, weighted, as an array of the `shape`.
 
-        For a moment every row is taken to have the representative of its bin.
+        `projection` is whatever has counts of cells: a table, a stand-in, a release. For a moment every row is
+        taken to have the representative of its bin.
         """
         rates = projection.project(self.reads) * self.grid_weights()
         return rates.sum(axis=tuple(i for i, name in enumerate(self.reads) if name not in self.by))
 
     def grid_weights(self) -> NDArray[np.float64]:
-        """What a row in each cell of `reads` adds, if it has the representatives of its bins."""
+        """What a row in each cell of `reads` adds, if it has the representatives of its bins.
+
+        Returns an array with an axis for each attribute of `reads`. Raises a `QueryError` for a quantile, which is
+        no sum over rows.
+        """
         weights = self.where.weights(self.reads)
         if self.moment is None:
             return weights

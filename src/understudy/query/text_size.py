@@ -15,7 +15,11 @@ MAX_WORDS = 2_000
 
 @dataclass(frozen=True, slots=True)
 class TextSize:
-    """What a question may have. Time and memory to read one grow with it; a server keeps to the usual size."""
+    """How many `characters` and `words` a question may have: 10,000 and 2,000 by default.
+
+    Time and memory to read one grow with it; a server keeps to the usual size. Raises a `ParameterError` where
+    either is below 1.
+    """
 
     characters: int = MAX_CHARACTERS
     words: int = MAX_WORDS
@@ -25,7 +29,7 @@ class TextSize:
             raise ParameterError("a question may have at least one character and one word")
 
     def check(self, text: str) -> None:
-        """Refuse a text with too many characters, with a `TooLongError`."""
+        """Refuse a `text` with too many characters, with a `TooLongError`."""
         if len(text) > self.characters:
             raise TooLongError(
                 f"a question may have {self.characters:,} characters, not {len(text):,}",
@@ -34,7 +38,7 @@ class TextSize:
             )
 
     def check_words(self, words: int) -> None:
-        """Refuse so many words, before anything is made of them."""
+        """Refuse a question of so many `words`, with a `TooLongError`, before anything is made of them."""
         if words > self.words:
             raise TooLongError(
                 f"a question may have {self.words:,} words, not {words:,}",

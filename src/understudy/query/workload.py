@@ -18,7 +18,7 @@ MOST_MARGINALS = 1 << 20
 
 @dataclass(frozen=True, repr=False)
 class Workload:
-    """The marginals that a release is judged by: cliques of a domain, with a positive weight for each.
+    """The marginals that a release is judged by: `cliques` of a `domain`, with positive `weights`, one for each.
 
     `Workload.of` makes one of listed cliques, and `Workload.all_marginals` of all with so many attributes. Its
     length is the number of marginals. Raises a `QueryError` where there is no marginal, or where one is listed
@@ -41,10 +41,11 @@ class Workload:
     def of(
         cls, domain: Domain, cliques: Iterable[Iterable[str]], weights: Sequence[Number] | None = None
     ) -> Workload:
-        """The marginals over the listed sets of attributes' names, equally weighted unless weights are given.
+        """The marginals of a `domain` over the listed sets of attributes' names, `cliques`.
 
-        Raises a `DomainError` for a name that the domain lacks, and a `ParameterError` for a weight that is not
-        positive.
+        `weights` are numbers above 0, one for each; without them all weigh the same. Raises a `QueryError` where
+        none is listed, or one twice. Raises a `DomainError` for a name that the domain lacks, and a
+        `ParameterError` for a weight that is not positive.
         """
         named = tuple(domain.clique(names) for names in cliques)
         given = (1,) * len(named) if weights is None else weights
@@ -52,7 +53,7 @@ class Workload:
 
     @classmethod
     def all_marginals(cls, domain: Domain, order: int) -> Workload:
-        """Every marginal over `order` attributes, equally weighted.
+        """Every marginal of a `domain` over `order` attributes, equally weighted.
 
         Raises a `QueryError` where the domain has fewer attributes, or more than `MOST_MARGINALS` such marginals.
 
@@ -92,13 +93,14 @@ class AllMarginals:
     order: int
 
     def over(self, domain: Domain) -> Workload:
-        """These marginals of a domain; raises as `Workload.all_marginals` does."""
+        """These marginals of a `domain`, as a `Workload`; raises as `Workload.all_marginals` does."""
         return Workload.all_marginals(domain, self.order)
 
 
 def marginals(order: int) -> AllMarginals:
     """All marginals over `order` attributes of whatever domain they are taken of.
 
-    `release` takes them for a workload, and `session` for a class of questions that is announced.
+    `release` takes them for a workload, and `session` for a class of questions that is announced. Nothing is
+    refused here: whoever takes them raises a `QueryError` where its domain has fewer attributes.
     """
     return AllMarginals(order)

@@ -34,9 +34,13 @@ from understudy.releases.workload_file import as_workload
 
 @dataclass(frozen=True)
 class MarginalForecast:
-    """One marginal of the workload: `error` is the largest half-width that would be certified for its cells, in
-    people, None where it is not known beforehand; `usual` the mean error that noise leaves in a cell, None
-    likewise.
+    """What would be known of one marginal of the workload.
+
+    clique  the names of its attributes
+    cells   the number of its cells
+    error   the largest half-width that would be certified for its cells, in people; None where it is not known
+            beforehand
+    usual   the mean error that noise leaves in a cell, in people; None likewise
     """
 
     clique: Clique
@@ -49,11 +53,17 @@ class MarginalForecast:
 class ReleaseForecast:
     """What a release would say of each marginal, of its rows, and what it would cost.
 
-    `columns` are the 1-way marginals that would be told, in the workload or beside it, where their error is known.
-    `rows_error` is the part of the synthetic rows in which a marginal would differ from the table's, on
-    average over the workload, by noise alone; None where it is not known beforehand. `need` is the memory
-    that it would take, and `cost` the most that it would be charged, which is the part `share` of the whole
-    budget.
+    method      the name of the method that would make it
+    summary     what that method would do, in a sentence
+    marginals   what would be known of each marginal of the workload
+    rows_error  the part of the synthetic rows in which a marginal would differ from the table's, on average over
+                the workload, by noise alone; None where it is not known beforehand
+    need        the memory that it would take
+    cost        the most that it would be charged, in the budget's currency
+    share       the part of the whole budget that this is
+    beta        the probability with which some certified error would not hold
+    people      the number of people that the table is taken to have; 0 where none is public or declared
+    columns     the 1-way marginals that would be told, in the workload or beside it, where their error is known
     """
 
     method: str
@@ -102,12 +112,12 @@ class ReleaseForecast:
 
     @property
     def largest_error(self) -> float | None:
-        """Of all cells of the workload, in people; None where some are not known beforehand."""
+        """The largest error of all cells of the workload, in people; None where some are not known beforehand."""
         errors = [one.error for one in self.marginals]
         return None if None in errors else max((e for e in errors if e is not None), default=0.0)
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values, for machines."""
+        """The forecast as plain values, which JSON can hold; what is not known beforehand is null."""
         return {
             "method": self.method,
             "largest_error": self.largest_error,
@@ -140,7 +150,10 @@ def forecast(
 ) -> ReleaseForecast:
     """What `release` with the same arguments would say and cost. Reads no data and spends nothing.
 
-    Raises what `release` would refuse before its first debit, except that the ledger may not be able to pay.
+    `project`, `workload`, `epsilon`, `delta`, `method`, `alpha`, `beta`, `memory`, `rows`, `target` and the
+    `options` of the method are those of `release`. Returns a `ReleaseForecast`. Raises what `release` would refuse
+    before its first debit, except that the ledger may not be able to pay: that is told by `share` and by the
+    ledger.
     """
     budget = project.declaration.budget.alone(epsilon, delta)
     asked = targeted(as_workload(project.domain, workload), target)

@@ -57,7 +57,8 @@ def release(
     project   a project with its budget
     workload  the marginals that matter: a `Workload`, `us.marginals(3)`, a name such as `all-3-way`, or a file
               that lists them
-    epsilon   with `delta`, the most that the release may cost. Without a delta it has that of the project's budget
+    epsilon   with `delta`, the most that the release may cost: all of its steps together are charged no more
+    delta     by default that of the project's budget
     method    how it is made: a name of `releases.methods`, or `auto`, which picks one by public numbers
     alpha     the error, as a part of all rows, that methods with a target aim at
     beta      the probability that some certified error does not hold
@@ -73,8 +74,10 @@ def release(
     options   go to the method
 
     Returns a `Release`. Raises a `RequestConflictError` where the name belongs to a release with other terms.
-    Before anything is spent it raises an `InsufficientBudgetError` where the ledger cannot pay for all steps that
-    were not bought before, a
+    Before anything is spent it raises a `QueryError` where the workload is no such thing, is about another domain
+    or has too large marginals alone, a `DeclarationError` where its file is wrong, a `ParameterError` where an
+    argument makes no sense, a `RefusedError` where the method does not fit the project, an
+    `InsufficientBudgetError` where the ledger cannot pay for all steps that were not bought before, a
     `TooLargeError` where the release would take more memory (`releases.demand`), and an `UnreadableError` where
     the custodian's reading found an attribute to be unreadable, for a release shows every attribute.
     """
@@ -119,8 +122,9 @@ def _positive(memory: int | None) -> int | None:
 
 
 def checked(name: str) -> str:
-    """The name of a run: one word, so that no run's steps look like another's, and short, so that the ledger keeps
-    the names of its steps.
+    """The `name` of a run, which is one short word; a `ParameterError` where it is none.
+
+    So no run's steps look like another's, and the ledger can keep the names of its steps.
     """
     if not name or len(name) > MAX_NAME or not name.isprintable() or name.split() != [name]:
         raise ParameterError(f"the name of a release is one printable word of at most {MAX_NAME} characters")

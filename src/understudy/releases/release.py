@@ -48,11 +48,17 @@ class Release:
     """A public stand-in for a table, with the workload's answers and what is proved about them.
 
     `understudy.release` makes one, and `Release.load` reads a saved one. It is made of released numbers alone: to
-    ask it, sample it and show it costs nothing. `rows` is how many people it stands for. `certificate` says in
-    plain values what is proved, by which theorem, at what price, and which requests to the ledger paid for it. All
-    answers with a finite error hold together, except with the probability `beta` of the certificate. `answers` are
-    the workload's; `also` are marginals that were measured beside it, and answer what they contain with smaller
-    errors.
+    ask it, sample it and show it costs nothing. All answers with a finite error hold together, except with the
+    probability `beta` of the certificate.
+
+    domain       the declared attributes and their cells
+    standin      the model that answers where nothing was measured, and that synthetic rows are drawn from
+    rows         how many people it stands for
+    answers      the workload's marginals, each with its numbers and their errors, in people
+    certificate  in plain values what is proved, by which theorem, at what price, and which requests to the ledger
+                 paid for it
+    sums         answers questions beyond single cells, with errors of their own; None where the method gives none
+    also         marginals that were measured beside the workload, and answer what they contain with smaller errors
     """
 
     domain: Domain
@@ -88,27 +94,28 @@ class Release:
     def answer(self, query: Asked, *, max_cells: int = MAX_CELLS) -> Answer | SqlAnswer:
         """Answer ``count age < 30 by sex``, ``share …``, a SELECT statement, a marginal or a linear query.
 
-        Returns a `SqlAnswer` for a SELECT statement (see `sql`), else an `Answer`: counts in people, shares as
-        fractions, with their error where the release certifies one. All errors of a release hold together except
-        with its `beta`, and asking costs nothing. Conditions may cut bins anywhere (`counts`). Where the number of
-        rows is private, shares are of the number that the release certifies, with the errors of both. Raises a
-        `QueryError` where it is not understood, and its `TooLargeError` where it has more than `max_cells` cells.
+        `query` is any of these. Returns a `SqlAnswer` for a SELECT statement (see `sql`), else an `Answer`: counts
+        in people, shares as fractions, with their error where the release certifies one. All errors of a release
+        hold together except with its `beta`, and asking costs nothing. Conditions may cut bins anywhere
+        (`counts`). Where the number of rows is private, shares are of the number that the release certifies, with
+        the errors of both. Raises a `QueryError` where it is not understood, its `TooLargeError` where it has
+        more than `max_cells` cells, and a `ParameterError` where that is no number of cells.
         """
         asked = self._reader.read(query)
         check_cells(asked.marginals, max_cells)
         return asked.answer(self.counts(asked.marginals))
 
     def sql(self, text: str) -> SqlAnswer:
-        """A SELECT statement with aggregates over the released table, under the table's name.
+        """Answer a SELECT statement, `text`, with aggregates over the released table, under the table's name.
 
-        Bounds follow from those of the marginals that the statement needs; where one of these is uncertified, from
-        the declaration alone. Raises a `QueryError` where the statement is not understood.
+        Costs nothing. Bounds follow from those of the marginals that the statement needs; where one of these is
+        uncertified, from the declaration alone. Raises a `QueryError` where the statement is not understood.
         """
         asked = self._reader.select(text)
         return asked.answer(self.counts(asked.marginals))
 
     def counts(self, marginals: Sequence[Marginal]) -> SourceCounts:
-        """Counts of marginals, in people, with their errors where the release certifies them.
+        """Counts of `marginals`, in people, with their errors where the release certifies them. Costs nothing.
 
         A question that answered marginals contain is added up from their cells, and so are their errors. All of
         them hold together, so the truth lies in all these intervals at once: the answer is the value with the
@@ -209,9 +216,10 @@ class Release:
         """A synthetic table with the source's columns, of `rows` rows, by default `drawn_rows`.
 
         Returns a frame of the `backend`: `pandas`, `polars` or `arrow`, with the types of the source's columns as
-        docs/release.md lists them. The same seed gives the same rows:
-        nobody's privacy depends on it. `within` says which value of its bin an ordered attribute shows, any one
-        with equal chance (`uniform`) or the middle one (`middle`). Raises a `ParameterError` for any other word.
+        docs/release.md lists them. The same `seed` gives the same rows: nobody's privacy depends on it. `within`
+        says which value of its bin an ordered attribute shows, any one with equal chance (`uniform`) or the middle
+        one (`middle`). Raises a `ParameterError` for any other word, for a number of rows that is out of range,
+        and where the `backend` is unknown or not installed.
         """
         drawn = self._table(self.draw(rows, seed=seed), seed, as_rule(within))
         return framed(as_stored(drawn, self.domain, self._storage), backend, self._storage)
@@ -219,8 +227,9 @@ class Release:
     def draw(self, rows: int | None = None, *, seed: int = 0) -> Codes:
         """The codes of the rows of `sample`: for each attribute the number of each row's cell.
 
-        There are `rows` of them, by default `drawn_rows`. They agree with the answers as far as whole rows can
-        (`releases.agreement`).
+        There are `rows` of them, by default `drawn_rows`; the same `seed` gives the same ones. They agree with the
+        answers as far as whole rows can (`releases.agreement`). Costs nothing. Raises a `ParameterError` for a
+        number of rows that is out of range.
         """
         count = self.drawn_rows if rows is None else rows
         told = (*self.answers, *self.also)
@@ -260,9 +269,10 @@ class Release:
     ) -> None:
         """Write synthetic.parquet, answers.parquet, certificate.json, standin.npz, report.html, README.md.
 
-        `rows`, `seed` and `within` are those of `sample`, for the synthetic rows; with `csv` these are written as
-        synthetic.csv, too. The folder appears complete or not at all. One that exists is refused unless `force` is
-        true, which replaces it. `progress` is called before each step, and at the end.
+        They are the files of the new `folder`. `rows`, `seed` and `within` are those of `sample`, for the
+        synthetic rows; with `csv` these are written as synthetic.csv, too. The folder appears complete or not at
+        all. One that exists is refused, with a `RefusedError`, unless `force` is true, which replaces it.
+        `progress` is called before each step, and at the end. Raises a `ParameterError` as `sample` does.
         """
         from understudy.releases.report import page  # with scipy, which takes a moment to load
 
@@ -294,7 +304,7 @@ class Release:
 
     @classmethod
     def load(cls, folder: str | Path) -> Release:
-        """The release that `save` wrote into a folder.
+        """The release that `save` wrote into a `folder`.
 
         Raises a `SourceError` where the folder holds no release, one that is damaged, or one in another format.
         """

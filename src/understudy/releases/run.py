@@ -66,8 +66,10 @@ class Step:
 class MarginalAnswer:
     """Counts of a workload's marginal, all within `error` jointly with every other answer of the release.
 
-    `basis` says what the error rests on: `measured` (the law of noise that was added), `certified` (a theorem
-    about the whole mechanism), `bounded` (a bound that was paid for), or `uncertified`, where `error` is infinite.
+    `clique` names its attributes; `counts` and `error` have a number of people for each cell, and an axis for each
+    attribute. `basis` says what the error rests on: `measured` (the law of noise that was added), `certified` (a
+    theorem about the whole mechanism), `bounded` (a bound that was paid for), or `uncertified`, where `error` is
+    infinite.
     """
 
     clique: Clique

@@ -22,12 +22,12 @@ from fastapi import FastAPI
 
 from understudy.server.config import Address, ServerConfig
 from understudy.server.gate import Gate
-from understudy.server.http.app import Rooms, admin_app, http_app
+from understudy.server.http.app import Services, admin_app, http_app
 from understudy.server.http.asks import AskLane
 from understudy.server.http.protocol import LimitedProtocol
 from understudy.server.http.security import App, Guard, hosts_of
 from understudy.server.logs import LOG, log_failure, start_logging
-from understudy.server.mcp.door import AgentDoor
+from understudy.server.mcp.door import AgentInterface
 from understudy.server.metrics import Metrics
 from understudy.server.one_server import only_server
 from understudy.server.pages.door import add_pages
@@ -35,7 +35,7 @@ from understudy.server.problems import Problem
 from understudy.server.store import ServerStore
 
 if TYPE_CHECKING:
-    from understudy.server.pg.door import PgDoor
+    from understudy.server.pg.door import PgInterface
 
 STOP_SECONDS = 20.0
 """Within which a server that is told to stop finishes what it has begun."""
@@ -50,8 +50,8 @@ SWITCH_SECONDS = 0.001
 def serve(config: ServerConfig, *, announce: Callable[[str], None]) -> None:
     """Serve until a signal says stop. `announce` is told, in sentences, where the doors are.
 
-    Raises as `only_server`, `ServerStore` and `House` do where the server cannot start, and an `OSError` where an
-    address is taken.
+    Raises as `only_server`, `ServerStore` and `ServedTables` do where the server cannot start, and an `OSError`
+    where an address is taken.
     """
     start_logging()
     sys.setswitchinterval(SWITCH_SECONDS)
@@ -61,7 +61,7 @@ def serve(config: ServerConfig, *, announce: Callable[[str], None]) -> None:
             with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
                 runner.run(Service(gate).run(announce))
         finally:
-            gate.house.close()
+            gate.served.close()
 
 
 class Service:
@@ -70,12 +70,12 @@ class Service:
     def __init__(self, gate: Gate) -> None:
         self.gate = gate
         self.metrics = Metrics()
-        self.rooms = Rooms.behind(gate, self.metrics)
+        self.services = Services.behind(gate, self.metrics)
         self.stop = asyncio.Event()
         self.addresses: dict[str, Address] = {}
-        self.agents: AgentDoor | None = None
+        self.agents: AgentInterface | None = None
         self._approving: asyncio.Task[None] | None = None
-        self._postgres: PgDoor | None = None
+        self._postgres: PgInterface | None = None
 
     async def run(self, announce: Callable[[str], None], *, signals: bool = True) -> None:
         """Open the doors, and keep them open until `stop` is set or a signal comes; then close in order."""
@@ -84,7 +84,7 @@ class Service:
             loop = asyncio.get_running_loop()
             for number in (signal.SIGTERM, signal.SIGINT):
                 loop.add_signal_handler(number, self.stop.set)
-        apps = {"http": http_app(self.rooms), "admin": admin_app(self.rooms)}
+        apps = {"http": http_app(self.services), "admin": admin_app(self.services)}
         for name, app in apps.items():
             add_pages(app, self.gate, door=name)
         self.agents = self._agent_door(apps["http"])
@@ -105,7 +105,7 @@ class Service:
             self._approving = asyncio.create_task(run_approved(self.gate))
             tasks.append(self._approving)
             scheme = "http" if config.tls is None else "https"
-            announce(f"Serving {', '.join(self.gate.house.tables)} at {scheme}://{self.addresses['http']}")
+            announce(f"Serving {', '.join(self.gate.served.tables)} at {scheme}://{self.addresses['http']}")
             if "postgres" in self.addresses:
                 place = self.addresses["postgres"]
                 announce(
@@ -120,8 +120,8 @@ class Service:
                 server.should_exit = True
             await asyncio.gather(*tasks, return_exceptions=True)
             await self.agents.close()
-            await self.rooms.releases.close()
-            self.rooms.boards.close()
+            await self.services.releases.close()
+            self.services.boards.close()
             LOG.info("stopped", extra={"finished": ended})
 
     async def _open_postgres(self, address: Address) -> None:
@@ -129,16 +129,16 @@ class Service:
         # Late: a parser and a catalog, which a server without this door need not load.
         from understudy.answer.around_question import shared_desk
         from understudy.server.pg.asking import SharedDesk
-        from understudy.server.pg.door import PgDoor
+        from understudy.server.pg.door import PgInterface
         from understudy.server.pg.served_catalog import ServedCatalog
         from understudy.server.pg.synthetic import SyntheticRows
 
         listening = bound(address)
         self.addresses["postgres"] = Address(address.host, listening.getsockname()[1])
-        catalog = ServedCatalog(self.gate.house, self.rooms.releases, shared_desk())
-        synthetic = SyntheticRows(shared_desk(), self.rooms.releases)
+        catalog = ServedCatalog(self.gate.served, self.services.releases, shared_desk())
+        synthetic = SyntheticRows(shared_desk(), self.services.releases)
         shared = SharedDesk(self.gate, catalog, synthetic)
-        self._postgres = PgDoor(self.gate, shared, self.metrics)
+        self._postgres = PgInterface(self.gate, shared, self.metrics)
         await self._postgres.open(listening)
         asyncio.get_running_loop().run_in_executor(None, catalog.start)  # nobody waits for it
 
@@ -152,11 +152,11 @@ class Service:
             await closing
         return ended
 
-    def _agent_door(self, app: FastAPI) -> AgentDoor:
+    def _agent_door(self, app: FastAPI) -> AgentInterface:
         """The port of HTTP: agents at /mcp, then the lane of questions, then everything else."""
         lane = AskLane(app, app.state)
         hosts = self._hosts(self.gate.config.listen.http)
-        return AgentDoor(lane, self.gate, self.rooms.releases, app.state.doorman, hosts=hosts)
+        return AgentInterface(lane, self.gate, self.services.releases, app.state.identification, hosts=hosts)
 
     def _hosts(self, address: Address) -> frozenset[str]:
         """The names under which a port may be called; none where a proxy checks them, or any may call."""

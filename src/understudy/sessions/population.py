@@ -93,7 +93,7 @@ class Population:
     check: float | None = None
 
     def of_counts(self, answer: Answer, width: float, rows: float) -> NDArray[np.float64] | None:
-        """How far an answer's counts can be from the population's, in people; None where nobody can tell.
+        """How far the counts of an `answer` can be from the population's, in people; None where nobody can tell.
 
         The counts are within `width` people of the table's, which has at most `rows` rows.
 
@@ -115,7 +115,7 @@ class Population:
         return PopulationReach(self.half_width, self.beta, self.theorem)
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values, for machines."""
+        """The certificate as plain values, which JSON can hold."""
         told: dict[str, Any] = {"half_width": self.half_width, "beta": self.beta, "theorem": self.theorem}
         told |= {"assumptions": list(self.assumptions), "reason": self.reason}
         return told if self.check is None else told | {"independent_check": self.check}

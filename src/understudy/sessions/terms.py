@@ -22,7 +22,10 @@ MECHANISMS = ("auto", "direct")
 
 @dataclass(frozen=True)
 class Conjunctions:
-    """The class of all conjunctions of a range of each ordered attribute and a set of cells of each other one."""
+    """The class of all conjunctions of a range of each ordered attribute and a set of cells of each other one.
+
+    `names` are those of the attributes. `conjunctions`, `ranges` and `pool` make one.
+    """
 
     names: tuple[str, ...]
 
@@ -31,10 +34,12 @@ class Conjunctions:
 
 
 def ranges(*names: str) -> Conjunctions:
-    """The class of all ranges of a named ordered attribute, or of all rectangles of two of them.
+    """The class of all ranges of an ordered attribute, or of all rectangles of two, by their `names`.
 
     For `Session.buy` and the argument `classes` of `session`, which buy the class at once: every question of it is
-    then answered for nothing; and for the argument `expected`. It is `conjunctions` of the same names.
+    then answered for nothing; and for the argument `expected`. It is `conjunctions` of the same names. Nothing is
+    charged or refused here: the session raises a `DomainError` for an unknown name, and a `QueryError` where the
+    class is too large.
 
     >>> str(ranges("age"))
     'conjunctions(age)'
@@ -43,10 +48,11 @@ def ranges(*names: str) -> Conjunctions:
 
 
 def conjunctions(*names: str) -> Conjunctions:
-    """The class of all conjunctions on the named attributes: a range of each ordered one, any cells of each other.
+    """The class of all conjunctions on the attributes `names`: a range of each ordered one, any cells of others.
 
     For `Session.buy` and the argument `classes` of `session`, which buy the class at once: every question of it is
-    then answered for nothing; and for the argument `expected`. A session refuses a class that is too large.
+    then answered for nothing; and for the argument `expected`. Nothing is charged or refused here: the session
+    raises a `DomainError` for an unknown name, and a `QueryError` where the class is too large.
 
     >>> str(conjunctions("age", "sex"))
     'conjunctions(age, sex)'
@@ -55,7 +61,7 @@ def conjunctions(*names: str) -> Conjunctions:
 
 
 def pool(questions: Iterable[Marginal]) -> Conjunctions:
-    """The class of all conjunctions on the attributes that any of the listed questions reads.
+    """The class of all conjunctions on the attributes that any of the listed `questions` reads.
 
     For the argument `classes` of `session`, by somebody who knows the questions that will come. Raises a
     `QueryError` where the list is empty.

@@ -17,7 +17,7 @@ Key = str | int | float | bool | dt.date | None
 
 
 class Estimate(NamedTuple):
-    """A released number, between `low` and `high` in truth; None where it is missing or has no bound.
+    """A released number, its `value`, between `low` and `high` in truth; None where it is missing or has no bound.
 
     `discretisation` is the part of the error that comes from bins: no budget makes it smaller.
     """

@@ -58,7 +58,9 @@ class LinearHypothesis:
 class FriezeKannan:
     """Frieze and Kannan's update: Dᵗ⁺¹ = Dᵗ ± (a/‖Q‖₂²)Q or Dᵗ ± (α/|X|)Q, plus if v > Q(Dᵗ), from D⁰ = 0.
 
-    Q is a query and v its value, near the Q(D) of the table's histogram D; a is the step of a line search.
+    Q is a query and v its value, near the Q(D) of the table's histogram D, whose cells are those of `domain`; a is
+    the step of a line search. `alpha` is the least gap that is updated on, a share of rows. Raises a
+    `ParameterError` where `alpha` or `squared_norm` is not in (0, 1], or where `margin` is negative.
 
     Units       Rates: cells of D are shares of the rows, and so are α and v. [Lecture 7]'s are counts; B(α) is
                 the same in both, since n² cancels in ‖D‖₂²|X|/α².
@@ -90,7 +92,10 @@ class FriezeKannan:
         return LinearHypothesis(self.domain)
 
     def update(self, hypothesis: LinearHypothesis, query: LinearQuery, value: float) -> LinearHypothesis:
-        """The hypothesis after one query and its value, a share of rows: it answers closer to the value."""
+        """The `hypothesis` after one `query` and its `value`, a share of rows: it answers closer to the value.
+
+        It is changed in place and returned.
+        """
         now = hypothesis.answer(query)
         if self.margin is None:
             amount = float(self.alpha) / self.domain.size()
@@ -101,7 +106,7 @@ class FriezeKannan:
         return hypothesis
 
     def most_updates(self, alpha: Number) -> int:
-        """B(α), the most updates against gaps of α, a share of rows.
+        """B(α), the most updates against gaps of α = `alpha`, a share of rows.
 
         With the fixed step of this one's α₀ it is ‖D‖₂²|X|/(2α₀α - α₀²). Raises a `ParameterError` where steps
         need not come nearer against such gaps.

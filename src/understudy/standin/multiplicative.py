@@ -32,8 +32,11 @@ EDGE = 1e-9
 class MultiplicativeWeights:
     """Multiplicative weights Dᵗ⁺¹(x) ∝ Dᵗ(x) exp(±s Q(x)) with a fixed step s: up if v > Q(Dᵗ), down if v < Q(Dᵗ).
 
-    Q is a query and v its value, near the Q(D) of the table's histogram D; the start D⁰ is uniform. `dtype` is the
-    precision of the weights, `threads` how many threads update them; `device="cuda"` has a GPU hold them.
+    Q is a query and v its value, near the Q(D) of the table's histogram D; the start D⁰, on all cells of `domain`,
+    is uniform. `step` is "tight" or "textbook", as below. `dtype` is the precision of the weights, `threads` how
+    many threads update them (None for as many as pay); `device="cuda"` has a GPU hold them. Raises a
+    `ParameterError` where `alpha` is not in (0, 1] or there is no such step, and, from `start`, a `TooLargeError`
+    where the weights do not fit into memory.
 
     Accuracy    The sign of v - Q(Dᵗ) is that of Q(D) - Q(Dᵗ) [Lecture 7, Definition 1]. By Hoeffding's lemma an
                 update against a gap g lowers Ψ by sg - s²/8 at least. "tight": s = 4α lowers it by 2α², so
@@ -66,21 +69,27 @@ class MultiplicativeWeights:
         return DenseWeights.uniform(self.domain, dtype=self.dtype, threads=self.threads, device=self.device)
 
     def update(self, hypothesis: DenseWeights, query: LinearQuery, value: float) -> DenseWeights:
-        """The hypothesis after one query and its value, a share of rows: it answers closer to the value."""
+        """The `hypothesis` after one `query` and its `value`, a share of rows: it answers closer to the value.
+
+        It is changed in place and returned.
+        """
         hypothesis.reweight(query, self._signed(hypothesis, query, value))
         return hypothesis
 
     def update_then_answer(
         self, hypothesis: DenseWeights, query: LinearQuery, value: float, following: LinearQuery
     ) -> float:
-        """`update`, in place, and the answer to the query that follows, in one pass."""
+        """`update` with `hypothesis`, `query` and `value`, in place; returns the answer to the query `following`.
+
+        It takes one pass over the weights. The answer is a share of rows.
+        """
         return hypothesis.reweight_then_answer(query, self._signed(hypothesis, query, value), following)
 
     def _signed(self, hypothesis: DenseWeights, query: LinearQuery, value: float) -> float:
         return float(self.log_factor) * (1 if value > hypothesis.answer(query) else -1)
 
     def most_updates(self, alpha: Number) -> int:
-        """B(α), the most updates against gaps of α, a share of rows.
+        """B(α), the most updates against gaps of α = `alpha`, a share of rows.
 
         At another α than this one's own it is ⌊ln|X|/(sα - s²/8)⌋. Raises a `ParameterError` where the step s need
         not come nearer against such gaps.
@@ -99,6 +108,9 @@ class ProjectedWeights:
 
     It tilts Dᵗ by exp(sQ) until Q is at the end a of that interval nearest to Q(Dᵗ): for a 0/1 query the support
     is multiplied by a/Q(Dᵗ) and the rest by (1 - a)/(1 - Q(Dᵗ)). Where Q(Dᵗ) is in the interval nothing changes.
+
+    `domain`, `dtype`, `threads` and `device` are those of `MultiplicativeWeights`. Raises a `ParameterError` where
+    `margin`, a share of rows, is not in [0, 1).
 
     Accuracy    While |Q(D) - v| ≤ margin, D is on the far side of a, so Ψ falls by max_s {sa - ln E exp(sQ)}, with
                 Q under Dᵗ, which is 2(a - Q(Dᵗ))² at least by Hoeffding's lemma. Against a gap of α or more, a is
@@ -123,12 +135,18 @@ class ProjectedWeights:
         return DenseWeights.uniform(self.domain, dtype=self.dtype, threads=self.threads, device=self.device)
 
     def update(self, hypothesis: DenseWeights, query: LinearQuery, value: float) -> DenseWeights:
-        """The hypothesis after one query and its value, a share of rows: within the margin of the value."""
+        """The `hypothesis` after one `query` and its `value`, a share of rows: within the margin of the value.
+
+        It is changed in place and returned.
+        """
         project(hypothesis, query, value, float(self.margin))
         return hypothesis
 
     def most_updates(self, alpha: Number) -> int:
-        """B(α), the most updates against gaps of α, a share of rows; raises unless α is over twice the margin."""
+        """B(α), the most updates against gaps of α = `alpha`, a share of rows.
+
+        Raises a `ParameterError` unless α is over twice the margin.
+        """
         gap = positive(alpha, "alpha") - max(2 * exact(self.margin), exact(EDGE))
         if gap <= 0:
             raise ParameterError(f"alpha must be more than twice the margin of {self.margin}, not {alpha}")
@@ -161,7 +179,8 @@ class ConsistentWeights:
     """`ProjectedWeights` that keep to what they learnt: after each answer they go back over all the earlier ones.
 
     A projection on one answer may take the weights out of the interval of another. Here every answer learnt so far
-    is projected on again, the latest first, until a round changes nothing or `rounds` are over.
+    is projected on again, the latest first, until a round changes nothing or `rounds` are over. `domain`,
+    `margin`, `dtype`, `threads` and `device` are those of `ProjectedWeights`, and so is what is raised.
 
     Accuracy    While every |Qᵢ(D) - vᵢ| ≤ margin, no projection moves away from D in KL: it is on the far side of
                 every end. So the rounds cost nothing of the bound: B(α) is that of `ProjectedWeights`. They save
@@ -196,7 +215,10 @@ class ConsistentWeights:
         return LearntWeights(self._step.start())
 
     def update(self, hypothesis: LearntWeights, query: LinearQuery, value: float) -> LearntWeights:
-        """The hypothesis after one query and its value, a share of rows: closer to it and to all earlier ones."""
+        """The `hypothesis` after one `query` and its `value`, a share of rows: closer to it and to earlier ones.
+
+        It is changed in place and returned.
+        """
         margin = float(self.margin)
         hypothesis.learnt.append((query, value))
         for _ in range(self.rounds):
@@ -209,7 +231,10 @@ class ConsistentWeights:
         return hypothesis
 
     def most_updates(self, alpha: Number) -> int:
-        """B(α), the most updates against gaps of α, a share of rows; raises unless α is over twice the margin."""
+        """B(α), the most updates against gaps of α = `alpha`, a share of rows.
+
+        Raises a `ParameterError` unless α is over twice the margin.
+        """
         return self._step.most_updates(alpha)
 
 

@@ -39,6 +39,10 @@ class KeptCounts:
         self._expected: tuple[Clique, ...] = ()
         self._question = threading.local()
 
+    def __len__(self) -> int:
+        """How many cliques there are counts of."""
+        return len(self._kept)
+
     def forget(self) -> None:
         """Let go of every count."""
         self._kept.clear()

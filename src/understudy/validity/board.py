@@ -46,7 +46,8 @@ class BoardTerms:
     """What a board promises, fixed when it is created, and where its labels are.
 
     `id` and `label` are columns of the file `labels`, of which `digest` is the hash. `public` is the share of its
-    rows that guesses are made from and no score counts. The others are those of `Holdout`.
+    rows that guesses are made from and no score counts; which rows these are follows from `salt`, a random text.
+    `queries`, `beta`, `metric`, `mode`, `theorem` and `rejections` are those of `Holdout`.
     """
 
     labels: str
@@ -67,13 +68,16 @@ class BoardTerms:
 
 @dataclass(frozen=True)
 class Standing:
-    """One line of a leaderboard: a submission's name, and its score."""
+    """One line of a leaderboard: the `name` of a submission, and its `score`."""
 
     name: str
     score: Score
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values; those of a submission that did not beat the board are null, and `best` is the board's."""
+        """The line as plain values, which JSON can hold.
+
+        Those of a submission that did not beat the board are null, and `best` is the board's.
+        """
         told = {"name": self.name} | self.score.as_dict()
         if not self.score.repeats:
             return told
@@ -87,7 +91,7 @@ class Board:
     `path` is the file of its terms, with or without `.json`; `create` makes a new board, and alone sets `new`.
     `noise` is where random numbers come from, by default the operating system. Raises a `SourceError` where a file
     of the board is missing, damaged, or an older copy, and a `SourceChangedError` where the labels are not those
-    that the board was created with.
+    that the board was created with; a `ParameterError` where `path` has another suffix.
     """
 
     def __init__(self, path: Path, *, noise: NoiseSource | None = None, new: bool = False) -> None:
@@ -121,7 +125,7 @@ class Board:
         return takes_guesses(self.holdout.mode) and not self._public.any()
 
     def score(self, submission: Path, *, name: str = "", guess: Guess | None = None) -> Standing:
-        """Score a file of predictions, CSV or Parquet, under a name, by default the file's.
+        """Score a file of predictions, `submission`, CSV or Parquet, under a `name`, by default the file's.
 
         `guess` is the submitter's own guess of the score, for a board that checks guesses; without it the public
         rows give one. Returns the submission's `Standing`. Raises a `RefusedError` where the file is malformed or
@@ -139,7 +143,7 @@ class Board:
         return Standing(called, told)
 
     def show(self) -> list[Standing]:
-        """All scores that were given, in order."""
+        """All scores that were given, in order, each with the submission's name. Counts as no score."""
         return [Standing(name, score) for name, score in self.holdout.history()]
 
     def close(self) -> None:
@@ -243,11 +247,11 @@ def _refused(submission: Path, why: str) -> RefusedError:
 
 
 def create(path: Path, labels: Path, *, id: str, label: str, public: float = 0.0, **terms: Any) -> Board:
-    """Create a board at `path` for the labels in a file, whose columns `id` and `label` are named.
+    """Create a board at `path` for the labels in a file, `labels`, whose columns `id` and `label` are named.
 
     `public` is the share of the rows that guesses are made from; `terms` are the others of `BoardTerms`, such as
-    `queries`. Raises a `RefusedError` where there is a board of that name, which is never replaced, and a
-    `ParameterError` where the terms make no sense.
+    `queries`. Returns the open `Board`. Raises a `RefusedError` where there is a board of that name, which is
+    never replaced, and a `ParameterError` where the terms make no sense.
     """
     if path.suffix not in ("", ".json"):
         raise ParameterError(f"a board is written as .json, not as {path.name}: give another name")
@@ -281,7 +285,7 @@ def create(path: Path, labels: Path, *, id: str, label: str, public: float = 0.0
 
 
 def board_file(path: Path) -> Path:
-    """The file of a board's terms: `.json` may be left out, and nothing else is one."""
+    """The file of a board's terms: the suffix `.json` of `path` may be left out; another is a `ParameterError`."""
     if path.suffix not in ("", ".json"):
         raise ParameterError(
             "this is not a board",

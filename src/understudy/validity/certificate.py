@@ -40,22 +40,29 @@ TWICE_READ = "the theorem is our own, not peer reviewed; derived and re-derived 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Certificate:
-    """All answers are within `width` of the population's, jointly, except with probability `beta`."""
+    """All answers are within `width` of the population's, jointly, except with probability `beta`.
+
+    width        the half-width of every answer, on the scale from 0 to 1 that answers are on
+    beta         the probability with which some answer is further off
+    theorem      the statement that proves it
+    assumptions  what it rests on, in words: a sentence for each
+    check        the same answers by an argument that shares nothing with the theorem: wider, and shown beside it;
+                 None where there is none
+    """
 
     width: float
     beta: float
     theorem: str
     assumptions: tuple[str, ...]
     check: Certificate | None = None
-    """The same answers by an argument that shares nothing with the theorem: wider, and shown beside it."""
 
     @property
     def vacuous(self) -> bool:
-        """Whether it says nothing: answering 1/2 always does as well."""
+        """Whether it says nothing: the width is 1/2 or more, and answering 1/2 always would do as well."""
         return self.width >= VACUOUS
 
     def as_dict(self) -> dict[str, Any]:
-        """The certificate in plain values, for machines."""
+        """The certificate as plain values, which JSON can hold."""
         told: dict[str, Any] = {
             "width": self.width,
             "beta": self.beta,

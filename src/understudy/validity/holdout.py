@@ -53,9 +53,10 @@ class Holdout(ToldScores, OneMemory):
     Scores lie in [0, 1], larger is better. With probability 1 - `beta` all of them are within their widths of what
     they are about (`certificate`), however each model was chosen after the scores before it.
 
-    X, y        the sealed rows; `groups` names the person each belongs to, where one has several: then the
-                people are what is counted, each by the mean over the rows that are theirs. `classes` are the
-                labels that there can be, public; by default those of y.
+    X, y        the sealed rows: features (None where only predictions will be handed in) and the target
+    groups      names the person each row belongs to, where one has several: then the people are what is counted,
+                each by the mean over the rows that are theirs.
+    classes     the labels that there can be, public; by default those of y.
     queries     scores that will be asked for at most, fixed in advance. In a search that is candidates × splits.
     beta        the probability that some score is further off than its width.
     metric      how predictions are scored: a name, or one of `us.metrics` with its public parameters. Accuracy by
@@ -64,9 +65,9 @@ class Holdout(ToldScores, OneMemory):
     mode        one of `choice.MODES`; "auto" forecasts from rows, queries and beta how wide certificates will be
                 and what a search loses by the noise of its scores, and takes the least of both (`choice`). Guesses
                 are checked where they come: where `rejections` says how many may be wrong, or where the first
-                score brings one, as scikit-learn's searches do (`first_score`). `theorem` names the
-                certificate of "gaussian": "tilting", Theorem T, unless another is named. A file that was opened
-                under an earlier choice of either goes on with the mode and the certificate of that time.
+                score brings one, as scikit-learn's searches do (`first_score`). A file that was opened under an
+                earlier choice of mode or theorem goes on with the mode and the certificate of that time.
+    theorem     the certificate of the mode "gaussian": "tilting", Theorem T, unless another is named.
     rejections  how many guesses may be wrong, or are expected to be, for the modes that check guesses.
     slack       how far a right guess may be from the sealed rows' score; by default 3/sqrt(n), for guesses from
                 as many rows. Fewer rows to guess from need more.
@@ -148,12 +149,13 @@ class Holdout(ToldScores, OneMemory):
     # ---- scoring
 
     def score(self, estimator: Any, X: Any = None, y: Any = None, *, scale: float | None = None) -> Score:
-        """The score of a fitted estimator, which predicts the sealed rows in this process.
+        """The score of a fitted `estimator`, which predicts the sealed rows in this process.
 
-        X and y, if given, are other rows: the score on them is the guess that some modes check. The estimator is
-        shown the sealed features, and could keep them for the next one: the certificate assumes that it does not,
-        in words. A strict holdout raises a `RefusedError`; `score_frozen` needs no such assumption. Raises a
-        `HandleClosedError` where all scores were given, or where the mode has halted.
+        Returns a `Score`, which counts as one of `queries`. `X` and `y`, if given, are other rows: the score on
+        them is the guess that some modes check. The estimator is shown the sealed features, and could keep them
+        for the next one: the certificate assumes that it does not, in words. A strict holdout raises a
+        `RefusedError`; `score_frozen` needs no such assumption. Raises a `HandleClosedError` where all scores were
+        given, or where the mode has halted.
 
         `scale` is that of the noise on this score, by default the planned one: the standard deviation of the mode
         gaussian (under Theorem T), the half-width of the mode bounded. It may depend on earlier scores. A larger
@@ -182,14 +184,19 @@ class Holdout(ToldScores, OneMemory):
         seconds: float = 600,
         scale: float | None = None,
     ) -> Score:
-        """The score of a fitted estimator that is frozen first: it predicts in a process of its own (`frozen`).
+        """The score of a fitted `estimator` that is frozen first: it predicts in a process of its own (`frozen`).
 
-        As long as every score is asked for so, certificates are about the population, whatever the estimators do
-        when they predict the sealed rows. What runs in this process, the serialising of an estimator and its
-        guess, is assumed not to look for them. X and y, if given, are other rows to guess from. An estimator
-        that cannot be serialised and loaded by a new process is refused, and not counted. One that fails at the
-        sealed rows, takes longer than `seconds` or gives something else than predictions is counted, as wrong at
-        every row: that it failed is told in no other way. `scale` is that of the noise, as in `score`.
+        Returns a `Score`, which counts as one of `queries`. As long as every score is asked for so, certificates
+        are about the population, whatever the estimators do when they predict the sealed rows. What runs in this
+        process, the serialising of an estimator and its guess, is assumed not to look for them. `X` and `y`, if
+        given, are other rows to guess from. A `label` is kept with the score, for `history`. `scale` is that of
+        the noise, as in `score`.
+
+        An estimator that cannot be serialised and loaded by a new process is refused with a `ParameterError`, and
+        not counted; so is any estimator where the holdout was given no features. One that fails at the sealed
+        rows, takes longer than `seconds` or gives something else than predictions is counted, as wrong at every
+        row: that it failed is told in no other way. Raises a `HandleClosedError` where all scores were given, or
+        where the mode has halted.
         """
         wanted = checked_scale(scale)
         self._check_scale(wanted)
@@ -217,15 +224,19 @@ class Holdout(ToldScores, OneMemory):
     def score_predictions(
         self, predicted: Any, *, guess: Guess | None = None, label: str = "", scale: float | None = None
     ) -> Score:
-        """The score of predictions for the sealed rows, in their order; probabilities in the order of classes.
+        """The score of predictions for the sealed rows, `predicted`, in their order, or of probabilities.
 
-        Whoever can predict knows the features. So this certifies new labels for these rows (fixed design), and
-        nothing about new rows; of the area under the curve it certifies nothing without an assumption, and a
-        strict holdout refuses it. A `label` is kept with the score, for `history`. Predictions that are missing,
-        of another kind than the labels (text for numbers) or no probabilities, and guesses outside [0, 1], are
-        refused and not counted. That says nothing of the sealed labels but what is public: see `predictions`.
-        A guess is of the score; for a metric of several means, one of each (`metric.means` of other rows). `scale`
-        is that of the noise, as in `score`.
+        Those have a column for each class, in the order of classes. Returns a `Score`, which counts as one of
+        `queries`. Whoever can predict knows the features. So this certifies new labels for these rows (fixed
+        design), and nothing about new rows; of the area under the curve it certifies nothing without an
+        assumption, and a strict holdout refuses it with a `RefusedError`. A `label` is kept with the score, for
+        `history`. A `guess` is of the score; for a metric of several means, one of each (`metric.means` of other
+        rows). `scale` is that of the noise, as in `score`.
+
+        Raises a `ParameterError`, and counts nothing, where predictions are missing, of another kind than the
+        labels (text for numbers) or no probabilities, and for a guess outside [0, 1]. That says nothing of the
+        sealed labels but what is public: see `predictions`. Raises a `HandleClosedError` where all scores were
+        given, or where the mode has halted.
         """
         wanted = checked_scale(scale)
         if self.strict and isinstance(self.metric, Area):
@@ -292,8 +303,9 @@ class Holdout(ToldScores, OneMemory):
         return replace(found, assumptions=(*found.assumptions, said))
 
     def certificate(self) -> dict[str, Any]:
-        """The promise in plain values: its width and theorem, what scores are about, on which assumptions, and how
-        many are left.
+        """The promise as plain values, which JSON can hold.
+
+        They are its width and theorem, what scores are about, on which assumptions, and how many are left.
         """
         promised, left, area = self.promise.as_dict(), self.left, isinstance(self.metric, Area)
         with self._lock:

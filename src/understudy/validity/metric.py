@@ -21,12 +21,15 @@ Values = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Metric:
-    """A score for each row. `response` is the method of an estimator that makes the predictions.
+    """A score in [0, 1] for each row, of which a holdout tells the mean.
 
-    fault   says what is wrong with predictions that somebody hands in, from them and the classes alone
-    target  what y must be: `labels`, `numbers`, or anything where it is empty
-    text    the metric with its public parameters, as `metric_of` reads it; the name where there are none
-    scale   a score s stands for a loss of scale·(1 - s), in the unit of the target; None where it is no loss
+    name      what it is called
+    response  the method of an estimator that makes the predictions, such as `predict`
+    rowwise   a function of the true values, the predictions and the classes: an array of one number for each row
+    fault     says what is wrong with predictions that somebody hands in, from them and the classes alone
+    target    what y must be: `labels`, `numbers`, or anything where it is empty
+    text      the metric with its public parameters, as `metric_of` reads it; the name where there are none
+    scale     a score s stands for a loss of scale·(1 - s), in the unit of the target; None where it is no loss
     """
 
     name: str
@@ -41,7 +44,11 @@ class Metric:
         object.__setattr__(self, "text", self.text or self.name)
 
     def of(self, truth: NDArray[Any], predicted: NDArray[Any], classes: NDArray[Any] | None = None) -> Values:
-        """One number in [0, 1] for each row; anything else that a prediction gives counts as 0."""
+        """One number in [0, 1] for each row; anything else that a prediction gives counts as 0.
+
+        `truth` has the true values, `predicted` the predictions, and `classes` the labels that there can be (None:
+        those of `truth`). Raises a `ParameterError` unless there is one prediction for each row.
+        """
         if np.ndim(predicted) < 1 or len(predicted) != len(truth):
             raise ParameterError(f"{len(truth)} rows need {len(truth)} predictions, one for each")
         labels = np.unique(truth) if classes is None else np.asarray(classes)
@@ -69,21 +76,24 @@ class Metric:
         return False
 
     def interval(self, means: Sequence[Interval]) -> Interval:
-        """The interval of the score, from that of its mean: the same."""
+        """The interval of the score, from the intervals of its `means`: that of the only one."""
         return means[0]
 
     def value(self, means: Sequence[float]) -> float:
-        """The score, from its mean: the same."""
+        """The score, from its `means`: the only one."""
         return means[0]
 
     def guesses(self, score: float) -> tuple[float, ...]:
-        """The mean that a guessed score stands for: the same."""
+        """The means that a guessed `score` stands for: itself."""
         return (score,)
 
     def means(
         self, truth: NDArray[Any], predicted: NDArray[Any], classes: NDArray[Any] | None = None
     ) -> tuple[float, ...]:
-        """The means over given rows of all that a first score asks for."""
+        """The means over given rows of all that a first score asks for.
+
+        `truth`, `predicted` and `classes` are those of `of`, which says what is raised.
+        """
         return tuple(float(part.of(truth, predicted, classes).mean()) for part in (*self.parts, *self.once))
 
     @property
@@ -92,11 +102,14 @@ class Metric:
         return (self.response,)
 
     def predictions(self, estimator: Any, X: Any) -> NDArray[Any]:
-        """An estimator's predictions for the rows of X, made in this process."""
+        """The predictions of an `estimator` for the rows of `X`, made in this process.
+
+        Raises a `ParameterError` where the estimator has none of the methods in `responses`.
+        """
         return _predictions(estimator, X, self.responses, self.name)
 
     def for_classes(self, classes: NDArray[Any]) -> Metric:
-        """The metric for these labels: the same, unless it is of one of them."""
+        """The metric for the labels `classes`: the same, unless it is of one of them."""
         del classes
         return self
 
@@ -174,7 +187,8 @@ def _predictions(estimator: Any, X: Any, responses: tuple[str, ...], metric: str
 class Area:
     """The area under the ROC curve: no mean over rows, and certified as such (`auc`).
 
-    The greater of two labels is the positive one. A tie counts half; a score that is no number ranks last.
+    The greater of two labels is the positive one. A tie counts half; a score that is no number ranks last. `name`,
+    `text`, `scale` and `fault` are as those of a `Metric`.
     """
 
     name: str = "auc"
@@ -193,27 +207,40 @@ class Area:
         return ("decision_function", "predict_proba")
 
     def predictions(self, estimator: Any, X: Any) -> NDArray[Any]:
-        """An estimator's scores for the rows of X, made in this process."""
+        """The scores of an `estimator` for the rows of `X`, made in this process.
+
+        Raises a `ParameterError` where the estimator has none of the methods in `responses`.
+        """
         return _predictions(estimator, X, self.responses, self.name)
 
     def means(
         self, truth: NDArray[Any], scores: NDArray[Any], classes: NDArray[Any] | None = None
     ) -> tuple[float, ...]:
-        """The area over given rows, as a guess."""
+        """The area over given rows, as a guess: of the true labels `truth` and the `scores` of an estimator.
+
+        `classes` are not needed. Raises a `ParameterError` as `half_pairs` does.
+        """
         del classes
         return (self.area(truth, scores),)
 
     def guesses(self, score: float) -> tuple[float, ...]:
-        """What a guessed score stands for: itself."""
+        """What a guessed `score` stands for: itself."""
         return (score,)
 
     def area(self, truth: NDArray[Any], scores: NDArray[Any]) -> float:
-        """The share of pairs, a positive and a negative row, that the scores put in the right order."""
+        """The share of pairs, a positive and a negative row by `truth`, that the `scores` put in the right order.
+
+        Raises a `ParameterError` as `half_pairs` does.
+        """
         right, pairs = self.half_pairs(truth, scores)
         return right / pairs
 
     def half_pairs(self, truth: NDArray[Any], scores: NDArray[Any]) -> tuple[int, int]:
-        """The area as whole numbers: pairs in the right order count 2, ties 1; and twice the number of pairs."""
+        """The area as whole numbers: pairs in the right order count 2, ties 1; and twice the number of pairs.
+
+        `truth` and `scores` are those of `area`. Raises a `ParameterError` unless there is one score for each row,
+        and where all rows are of one class.
+        """
         from scipy.stats import rankdata  # late: it takes most of a second to load
 
         found = np.asarray(scores, dtype=np.float64)

@@ -80,7 +80,8 @@ def _brier(truth: NDArray[Any], predicted: NDArray[Any], classes: NDArray[Any]) 
 def log_loss(cap: float = 5.0) -> Metric:
     """The log-loss: a row scores 1 - min(-ln p, cap)/cap, where p is the probability given to its true class.
 
-    The `cap`, in nats, is public: no row's loss counts for more.
+    The `cap`, in nats, is public: no row's loss counts for more. Raises a `ParameterError` unless it is positive
+    and finite.
     """
     if not 0 < cap < np.inf:
         raise ParameterError(f"a log-loss is clipped at a positive number, not {cap}")
@@ -99,7 +100,7 @@ def quantile_loss(quantile: float = 0.5, *, scale: float) -> Metric:
 
     The loss is `quantile` times the error where the prediction is too low, and 1 - `quantile` times the error
     where it is too high; at 1/2 it is half the absolute error. The `scale` is in the unit of the target and
-    public.
+    public. Raises a `ParameterError` unless the quantile is between 0 and 1 and the scale positive and finite.
     """
     if not (0 < quantile < 1 and 0 < scale < np.inf):
         raise ParameterError("a quantile loss needs a quantile between 0 and 1 and a positive scale")
@@ -116,7 +117,8 @@ def quantile_loss(quantile: float = 0.5, *, scale: float) -> Metric:
 def mae(*, scale: float) -> Metric:
     """The mean absolute error: a row scores 1 - min(|y - p|, scale)/scale, where p is the prediction of y.
 
-    The `scale` is in the unit of the target and public: a round number that few errors exceed.
+    The `scale` is in the unit of the target and public: a round number that few errors exceed. Raises a
+    `ParameterError` unless it is positive and finite.
     """
     _check_scale("mae", scale)
 
@@ -133,7 +135,8 @@ def rmse(*, scale: float) -> Combined:
     """The root mean squared error: a score of 1 - sqrt(mean of min(|y - p|, scale)²)/scale, p predicting y.
 
     The `scale`, to which errors are clipped, is in the unit of the target and public. The metric asks for one
-    mean, of squares: near a score of 1 its interval is wide, as a root is steep there.
+    mean, of squares: near a score of 1 its interval is wide, as a root is steep there. Raises a `ParameterError`
+    unless the scale is positive and finite.
     """
     _check_scale("rmse", scale)
 
@@ -154,7 +157,8 @@ def rmse(*, scale: float) -> Combined:
 def r2(*, low: float, high: float, clip: float | None = None) -> Combined:
     """The explained variance 1 - (mean squared error)/(variance of y), at least 0, y clipped to [low, high].
 
-    Errors are clipped to `clip`, by default to high - low; all three are public, in the unit of y. Each score asks
+    Errors are clipped to `clip`, by default to `high` - `low`; all three are public, in the unit of y. Raises a
+    `ParameterError` where the bounds do not rise, or `clip` is not between 0 and their distance. Each score asks
     for the mean squared error; the first also asks for the mean of y and of its square about the middle, which do
     not change. The interval is narrow where y fills its bounds and few errors exceed a small `clip`, and useless
     where the variance is small beside (high - low)².
@@ -202,7 +206,7 @@ def f1(*, positive: Any = None) -> Combined:
     """The F1 score 2t/(2t + e) of a label: t is the share of true positives, e that of errors of both kinds.
 
     Each score asks for both means. `positive` is the label; where it is left out there must be two labels, and it
-    is the greater one.
+    is the greater one: a holdout with more labels then raises a `ParameterError`.
     """
 
     def hit(truth: NDArray[Any], predicted: NDArray[Any], classes: NDArray[Any]) -> Values:
@@ -262,7 +266,7 @@ METRICS: dict[str, Callable[..., Metric]] = {
 
 
 def metric_of(wanted: str | Metric | Area) -> Metric | Area:
-    """The metric that a text such as ``accuracy`` or ``mae(scale=10)`` names; what is a metric already, as it is.
+    """The metric that `wanted`, a text such as ``accuracy`` or ``mae(scale=10)``, names; a metric is one already.
 
     Raises a `ParameterError` where there is no such metric, or where a public parameter is missing or unknown.
     """
@@ -299,11 +303,11 @@ def _read(text: str) -> tuple[str, dict[str, Any]]:
 def metric_for(
     wanted: str | Metric | Area | None, truth: NDArray[Any], classes: NDArray[Any]
 ) -> Metric | Area:
-    """The metric that scores this target: the one that is wanted, or accuracy where the target is labels.
+    """The metric that scores the target `truth`: the one that is `wanted`, or accuracy where the target is labels.
 
-    Raises a `ParameterError` that says what to write where the target is continuous and the metric compares
-    labels, or where the target is text and the metric needs numbers. What it depends on is public: the type of the
-    target and its number of distinct values.
+    `classes` are the distinct values that the target can have. Raises a `ParameterError` that says what to write
+    where the target is continuous and the metric compares labels, or where the target is text and the metric needs
+    numbers. What it depends on is public: the type of the target and its number of distinct values.
     """
     metric = metric_of("accuracy" if wanted is None else wanted)
     needs = "labels" if isinstance(metric, Area) else metric.target

@@ -14,7 +14,7 @@ from weakref import WeakValueDictionary
 
 
 class OneMemory:
-    """What is copied stays one; what is sent is opened there over the same file, by the arguments it was made of.
+    """An object with one memory: a copy shares it, and what is sent to another process opens the same file there.
 
     `made_of` are those arguments by their names, with X and y and a `path`; `is_repeatable` says that its noise
     would be drawn again, the same, in another process.

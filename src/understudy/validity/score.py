@@ -16,28 +16,36 @@ from understudy.validity.scope import About
 
 @dataclass(frozen=True, repr=False)
 class Score:
-    """A score in [0, 1], larger is better, within `width` of what it is about, jointly with all the others."""
+    """A score in [0, 1], larger is better, within `width` of what it is about, jointly with all the others.
+
+    value     the score that is told; ``float(score)`` is the same
+    width     the half-width of its interval, on the scale of scores
+    source    `measured` (told from the sealed rows, by the mode), `checked` (the guess, which the sealed rows
+              agree with), or `repeat` (the running best of a ladder, which this model does not beat)
+    left      how many more scores the certificate covers
+    about     what the interval is about: the population, or new labels for these rows, by how this score and those
+              before it were asked for
+    interval  the ends of where the truth is, where they are not `value` ± `width`: those of a function of means
+    scale     a score s of a loss stands for scale·(1 - s), in the unit of the target; None where the metric is no
+              loss
+    """
 
     value: float
     width: float
     source: str
     left: int
-    """Scores that the certificate still covers."""
     about: About = About.THESE_ROWS
-    """The population, or new labels for these rows: by how this score and those before it were asked for."""
     interval: Interval | None = None
-    """The ends of where the truth is, where they are not `value` ± `width`: those of a function of means."""
     scale: float | None = None
-    """A score s of a loss stands for scale·(1 - s); None where the metric is no loss."""
 
     @property
     def low(self) -> float:
-        """The lower end of where the truth is."""
+        """The lower end of the interval that the truth is in, at least 0."""
         return between_0_and_1(self.value - self.width) if self.interval is None else self.interval[0]
 
     @property
     def high(self) -> float:
-        """The upper end of where the truth is."""
+        """The upper end of the interval that the truth is in, at most 1."""
         return between_0_and_1(self.value + self.width) if self.interval is None else self.interval[1]
 
     @property
@@ -59,7 +67,7 @@ class Score:
         return self.value
 
     def as_dict(self) -> dict[str, Any]:
-        """The score in plain values, for machines."""
+        """The score as plain values, which JSON can hold."""
         told = {"value": self.value, "width": self.width, "source": self.source, "left": self.left,
                 "about": str(self.about), "low": self.low, "high": self.high}  # fmt: skip
         return told if self.scale is None else told | {"loss": self.loss, "loss_interval": self.loss_interval}

@@ -27,10 +27,10 @@ from understudy.validity.score import JournaledScore, Memory, Score, read_all, s
 
 
 class ToldScores:
-    """Scores by one metric, told by one mode, at most `queries` of them, and counted in one journal.
+    """Scores by one `metric`, told by one `mode`, at most `queries` of them, and counted in one `journal`.
 
-    `tolerance` is the largest width that a mode may have which the first score decides on; `has_features` says
-    whether predictions can be made by somebody who knows the rows.
+    `noise` is where random numbers come from. `tolerance` is the largest width that a mode may have which the
+    first score decides on; `has_features` says whether predictions can be made by somebody who knows the rows.
     """
 
     def __init__(

@@ -17,9 +17,9 @@ from audit.mutants.mutant import ERROR, ONE, Mutant
 from audit.mutants.noise import laplace
 from audit.mutants.sensitivity import HalfCounts
 from audit.mutants.tables import ROWS, SETTING
+from understudy.curator.charged_access import Paid
 from understudy.curator.curator import Curator
-from understudy.curator.door import Paid
-from understudy.curator.sparse_handle import SparseHandle
+from understudy.curator.open_sparse_vector import OpenSparseVector
 from understudy.ledger.journal import Journal
 from understudy.mechanism.sparse_vector import AboveThreshold
 from understudy.noise.samplers import SeededNoise
@@ -45,7 +45,7 @@ class Forgetful(Curator):
         else:
             self.ledger.settle(debit, b"opened", hidden=fresh)
         journal = Journal(self.ledger, "sparse", name=request or "r", event=mechanism.event)
-        return SparseHandle(self._truth, journal, mechanism, self._noise)
+        return OpenSparseVector(self._truth, journal, mechanism, self._noise)
 
 
 class Redrawing(Curator):

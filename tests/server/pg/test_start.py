@@ -308,7 +308,7 @@ def test_the_oldest_of_the_address_with_the_most_gives_way(monkeypatch: pytest.M
     served = SimpleNamespace(_starting=dict(crowd))
 
     def over_for(peer: str) -> list[bool]:
-        door.PgDoor._make_room(served, peer)  # type: ignore[arg-type]
+        door.PgInterface._make_room(served, peer)  # type: ignore[arg-type]
         newcomer: Any = Stranger(peer)
         served._starting[newcomer] = peer
         return [found.is_over for found in crowd]

@@ -36,13 +36,14 @@ BoolMatrix = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class DistinctQueries:
-    """Counting queries on a domain, up to what no mechanism can tell apart.
+    """Counting queries on a `domain`, up to what no mechanism can tell apart.
 
-    `matrix` has one row for each query that matters, of which `sources` names one place among all cells of
-    `marginals`, and one column for each class of rows. Constant queries are left out: every database answers them
-    exactly. So are repetitions and complements: |f(x) - f(y)| is the same for 1 - f. `codes` is one row of the
-    universe for each class, and `sizes` says for how many rows it stands. Where the class is `cumulative`, query i
-    is the sum of the cells up to i.
+    `of`, `of_queries`, `of_workload` and `thresholds` make one. `matrix` has one row for each query that matters,
+    of which `sources` names one place among all cells of `marginals`, and one column for each class of rows.
+    Constant queries are left out: every database answers them exactly. So are repetitions and complements: |f(x) -
+    f(y)| is the same for 1 - f. `codes` is one row of the universe for each class, and `sizes` says for how many
+    rows it stands. Where the class is `cumulative`, query i is the sum of the cells up to i; a `QueryError` is
+    raised where it is so of several marginals.
     """
 
     domain: Domain
@@ -61,7 +62,7 @@ class DistinctQueries:
 
     @classmethod
     def of(cls, marginals: Iterable[Marginal]) -> DistinctQueries:
-        """The class whose queries are all cells of the given marginals.
+        """The class whose queries are all cells of the given `marginals`.
 
         Raises a `QueryError` where there is none, where they are not about one domain, or where weights are other
         than 0 and 1, and a `RefusedError` where the class sees too many kinds of rows, which public sizes decide.
@@ -87,19 +88,21 @@ class DistinctQueries:
 
     @classmethod
     def of_queries(cls, queries: Iterable[LinearQuery]) -> DistinctQueries:
-        """The class of some counting queries."""
+        """The class of some counting `queries`; raises as `of` does."""
         return cls.of(Marginal.of(query) for query in queries)
 
     @classmethod
     def of_workload(cls, workload: Workload) -> DistinctQueries:
-        """The class of all cells of a workload's marginals."""
+        """The class of all cells of the marginals of a `workload`; raises as `of` does."""
         return cls.of(Marginal(workload.domain, clique) for clique in workload)
 
     @classmethod
     def thresholds(cls, domain: Domain, name: str) -> DistinctQueries:
-        """Every prefix of an ordered attribute, as `family.prefixes`, without writing them down one by one.
+        """Every prefix of the ordered attribute `name` of a `domain`, without writing them down one by one.
 
-        Values outside the bins are one class, beyond the last bin.
+        They are the queries of `family.prefixes`: the rows up to a bin, for each bin. Values outside the bins are
+        one class, beyond the last bin. Raises a `QueryError` where the attribute has no order, and a `DomainError`
+        where there is none of that name.
         """
         bins = prefixes(domain, name).size
         attribute = domain[name]
@@ -138,7 +141,7 @@ class DistinctQueries:
         return sha256("\n".join(["cumulative", *words] if self.cumulative else words).encode()).hexdigest()
 
     def answers(self, counts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
-        """The count of each query that matters, given the counts of `marginals`."""
+        """The count of each query that matters, given the `counts` of the `marginals`, an array for each."""
         cells = np.concatenate([np.ravel(count) for count in counts]).astype(np.int64)
         return (np.cumsum(cells) if self.cumulative else cells)[self.sources]
 

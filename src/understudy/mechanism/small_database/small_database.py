@@ -116,6 +116,10 @@ class SmallDatabase:
     """SmallDB(x, Q, ε, α): a database y of m = `size` rows with probability ∝ exp(εn·u(x, y)/2), where
     u(x, y) = -max_f |f(x) - f(y)|. [Lectures 9-10, Algorithm 1]
 
+    `queries` are the class Q, `size` is m, `rows` is n and `epsilon` is ε. Raises a `QueryError` where every query
+    is constant, a `ParameterError` where a number is out of range, and a `RefusedError` where so many databases
+    cannot be counted, which public sizes decide.
+
     The candidates are the C(m+K-1, m) multisets of m rows over the K classes that the queries tell apart, each
     once: as if the universe held one row of each class. The lecture's own candidates are multisets over the
     universe itself, where a class of many rows has more of them; that is another law, and these are other
@@ -178,7 +182,7 @@ class SmallDatabase:
         return f"a database of {self.size:,} rows for {self.queries.queries:,} queries #{asked}"
 
     def values(self, counts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
-        """The exact counts of the queries, given those of `marginals`: all that the draw knows of the table."""
+        """The exact counts of the queries, given the `counts` of `marginals`: all that is known of the table."""
         return self.queries.answers(counts)
 
     def design(self, beta: Number) -> SmallDatabaseDesign:
@@ -187,7 +191,7 @@ class SmallDatabase:
 
 
 def cover(queries: DistinctQueries) -> Cover:
-    """How near small databases come to every table on these queries."""
+    """How near small databases come to every table on these `queries`; a `QueryError` where all are constant."""
     if queries.classes < 2:
         raise QueryError(
             "every query of this class is constant: its answer is public, and needs no mechanism"

@@ -52,7 +52,7 @@ async def ask(table: str, request: Request) -> Response:
 
 
 async def _asked(state: State, scope: Scope, table: str, body: bytes) -> GateReply:
-    caller = state.doorman.caller(scope)
+    caller = state.identification.caller(scope)
     check_json(header(scope, b"content-type"))
     return await state.gate.ask(caller, asked(table, parsed(body)))
 

@@ -50,7 +50,7 @@ def cookie_names(config: ServerConfig, door: str) -> tuple[str, str]:
     return prefix + COOKIES[door], prefix + COOKIES[other]
 
 
-class Doorman:
+class CallerIdentification:
     """Finds out who calls at one port of a server, `http` or `admin`."""
 
     def __init__(self, gate: Gate, door: str = "http") -> None:
@@ -134,7 +134,7 @@ def allowed(*roles: str) -> Callable[[Request], Awaitable[Caller]]:
     assert not unknown, unknown
 
     async def caller(request: Request) -> Caller:
-        found = request.app.state.doorman.caller(request.scope)
+        found = request.app.state.identification.caller(request.scope)
         if found.role not in roles:
             raise Problem(
                 403,

@@ -16,10 +16,10 @@ from typing import Any
 from understudy.server.gate import Gate
 from understudy.server.http.replying import problem_reply
 from understudy.server.http.security import App, Message, Receive, RoutePath, Scope, Send, body_from
-from understudy.server.http.who import Doorman, bearer, header
+from understudy.server.http.who import CallerIdentification, bearer, header
 from understudy.server.mcp.tools import Toolbox
 from understudy.server.problems import Problem
-from understudy.server.release_shelf import ReleaseShelf
+from understudy.server.served_releases import ServedReleases
 from understudy.server.tokens import Caller
 
 PATH = "/mcp"
@@ -31,16 +31,22 @@ UNREAD = -32600
 _ROUTE = RoutePath(PATH)
 
 
-class AgentDoor:
+class AgentInterface:
     """An application before the others that takes `/mcp` alone; `close` ends what it began."""
 
     def __init__(
-        self, app: App, gate: Gate, releases: ReleaseShelf, doorman: Doorman, *, hosts: frozenset[str]
+        self,
+        app: App,
+        gate: Gate,
+        releases: ServedReleases,
+        identification: CallerIdentification,
+        *,
+        hosts: frozenset[str],
     ) -> None:
         self._app = app
         self._gate = gate
         self._releases = releases
-        self._doorman = doorman
+        self._identification = identification
         self._hosts = hosts
         self._loading: asyncio.Future[Any] | None = None
         self._running: asyncio.Task[None] | None = None
@@ -85,7 +91,7 @@ class AgentDoor:
     def _caller(self, scope: Scope) -> Caller:
         found = bearer(self._gate.tokens, scope, door=DOOR)
         if found is None:
-            self._doorman.note_failure(scope)
+            self._identification.note_failure(scope)
             raise Problem(
                 401,
                 "token",

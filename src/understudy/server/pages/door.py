@@ -18,7 +18,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from understudy.server.gate import Gate
-from understudy.server.http.who import Doorman
+from understudy.server.http.who import CallerIdentification
 from understudy.server.logins import LINK_PATH
 from understudy.server.logs import log_failure
 from understudy.server.pages.rendering import page, static_files
@@ -101,16 +101,16 @@ ADMIN_PAGES = (
 
 def add_pages(app: FastAPI, gate: Gate, *, door: str = "http") -> None:
     """Add the pages of a door, `http` or `admin`, to its application."""
-    doorman: Doorman = app.state.doorman
+    identification: CallerIdentification = app.state.identification
     routes = [
         _route("/login", "GET", lambda request: entrance.login(request, door)),
         _route(LINK_PATH, "GET", lambda request: entrance.login(request, door)),
-        _route("/login", "POST", lambda request: entrance.logged_in(request, gate, doorman, door)),
-        _route("/logout", "POST", lambda request: entrance.logged_out(request, gate, doorman)),
+        _route("/login", "POST", lambda request: entrance.logged_in(request, gate, identification, door)),
+        _route("/logout", "POST", lambda request: entrance.logged_out(request, gate, identification)),
         Route("/static/{name}", _static, include_in_schema=False),
     ]
     for one in PAGES if door == "http" else ADMIN_PAGES:
-        routes.append(_route(one.path, one.method, _visited(one, gate, doorman, door)))
+        routes.append(_route(one.path, one.method, _visited(one, gate, identification, door)))
     app.router.routes.extend(routes)
     told = app.exception_handlers.get(HTTPException)
 
@@ -121,7 +121,7 @@ def add_pages(app: FastAPI, gate: Gate, *, door: str = "http") -> None:
                 error.status_code if error.status_code in TITLES else 404, "no-page",
                 "There is no page at this address.", hint="Go to the first page and take one of the links.",
             )  # fmt: skip
-            found = doorman.visitor(request)
+            found = identification.visitor(request)
             if found is None:
                 return problem_page(problem)
             visit = Visit(request=request, gate=gate, caller=found[0], cookie=found[1], door=door)
@@ -155,10 +155,10 @@ def _route(path: str, method: str, reply: Callable[[Request], Awaitable[Response
 
 
 def _visited(
-    one: ServedPage, gate: Gate, doorman: Doorman, door: str
+    one: ServedPage, gate: Gate, identification: CallerIdentification, door: str
 ) -> Callable[[Request], Awaitable[Response]]:
     async def reply(request: Request) -> Response:
-        found = doorman.visitor(request)
+        found = identification.visitor(request)
         if found is None:
             if request.method in ("GET", "HEAD"):
                 return to_login(request)

@@ -49,7 +49,7 @@ STOP_SECONDS = 25.0
 """Within which connections end when the server stops: what is debited is finished first."""
 
 
-class PgDoor:
+class PgInterface:
     """A listening socket and the connections behind it."""
 
     def __init__(self, gate: Gate, shared: SharedDesk, metrics: Metrics) -> None:
@@ -204,7 +204,7 @@ class PgDoor:
         return found
 
     def _terms(self) -> dict[str, str]:
-        terms = self._gate.house.terms
+        terms = self._gate.served.terms
         return {
             "alpha": f"{terms.alpha:g}",
             "beta": f"{terms.beta:g}",

@@ -209,8 +209,11 @@ class SurvivingSet:
 class MedianUpdate:
     """The median update: Dᵗ is the median of the surviving databases of n' rows, cut by the sign of v - Q(Dᵗ).
 
-    Q is a query and v its value, near the Q(D) of the table D. `alpha`, a share of rows, is the least gap that is
-    updated on; `weighting` counts each multiset of rows once, or as often as it occurs among the sequences.
+    Q is a query and v its value, near the Q(D) of the table D. The databases are over the cells of `domain`.
+    `alpha`, a share of rows, is the least gap that is updated on; `weighting` counts each multiset of rows once
+    ("multisets"), or as often as it occurs among the sequences ("sequences"). Raises a `ParameterError` where a
+    number is out of range or there is no such weighting, and, from `start`, a `TooLargeError` where the databases
+    do not fit into memory.
 
     Accuracy    n' = ⌊ln(2|C|)/(2α²)⌋ + 1 rows are enough for one database S* to be within less than α of the
                 table on all |C| = `queries` queries [Lecture 4, Claim 1]. If |Q(D) - Q(Dᵗ)| ≥ α then S* is on the
@@ -242,12 +245,15 @@ class MedianUpdate:
         return SurvivingSet(self.domain, self.size, self.weighting)
 
     def update(self, hypothesis: SurvivingSet, query: LinearQuery, value: float) -> SurvivingSet:
-        """The hypothesis after one query and its value, a share of rows: databases on the wrong side go."""
+        """The `hypothesis` after one `query` and its `value`, a share of rows: databases on the wrong side go.
+
+        It is changed in place and returned.
+        """
         hypothesis.cut_by_sign(query, value)
         return hypothesis
 
     def most_updates(self, alpha: Number) -> int:
-        """B(α), the most updates against gaps of α, a share of rows: the same for every α from this one's on.
+        """B(α), the most updates against gaps of α = `alpha`, a share of rows: the same for all from its own on.
 
         Raises a `ParameterError` for a smaller α, at which S* need not exist.
         """

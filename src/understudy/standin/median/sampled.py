@@ -207,8 +207,10 @@ def _drawn_in(
 class SampledMedianUpdate:
     """`MedianUpdate` on sampled histograms (particles): cuts by sign, at most `cap` of them.
 
-    The number of `particles` follows from that of the cells unless it is given; after each cut every one of them
-    walks for `rounds` steps a cell. The `generator` is no source of privacy.
+    The histograms are over the cells of `domain`. Raises a `ParameterError` where `cap` is no whole number or
+    `generator` no numpy Generator, and, from `start`, a `TooLargeError` where the particles do not fit into
+    memory. The number of `particles` follows from that of the cells unless it is given; after each cut every one
+    of them walks for `rounds` steps a cell. The `generator` is no source of privacy.
 
     Accuracy    None is proven: `cap` is what the caller allows, and what is answered after it is uncertified.
     Privacy     Post-processing of v.
@@ -234,12 +236,15 @@ class SampledMedianUpdate:
         )
 
     def update(self, hypothesis: SampledSurvivors, query: LinearQuery, value: float) -> SampledSurvivors:
-        """The hypothesis after one query and its value, a share of rows: databases on the wrong side go."""
+        """The `hypothesis` after one `query` and its `value`, a share of rows: databases on the wrong side go.
+
+        It is changed in place and returned.
+        """
         hypothesis.cut_by_sign(query, value)
         return hypothesis
 
     def most_updates(self, alpha: Number) -> int:
-        """The `cap`, at any α: the most updates that the caller allows, as no theorem gives a number."""
+        """The `cap`, at any α = `alpha`: the most updates that the caller allows, as no theorem gives a number."""
         positive(alpha, "alpha")
         return self.cap
 

@@ -191,8 +191,8 @@ async def jobs(visit: Visit) -> Response:
 
 
 async def _jobs(visit: Visit, *, status: int = 200, problem: dict[str, Any] | None = None) -> Response:
-    shelf = visit.request.app.state.releases
-    runs = [run.as_dict() for run in shelf.runs.values()][::-1]
+    releases = visit.request.app.state.releases
+    runs = [run.as_dict() for run in releases.runs.values()][::-1]
     return visit.page(
         "jobs.html", "jobs", status, runs=runs, problem=problem, methods=OFFERED, workloads=WORKLOADS,
         has_folder=visit.gate.config.releases is not None, sent=dict(visit.form),
@@ -248,5 +248,5 @@ async def health(visit: Visit) -> Response:
     rates = gate.config.rates
     return visit.page(
         "health.html", "health", lines=lines, queues=queues, number=number, head=head, rates=rates,
-        terms=gate.house.terms, config=gate.config,
+        terms=gate.served.terms, config=gate.config,
     )  # fmt: skip

@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from understudy.server.gate import Gate
-from understudy.server.http.who import Doorman
+from understudy.server.http.who import CallerIdentification
 from understudy.server.pages.rendering import page
 from understudy.server.pages.visitor import checked_form, form_token, local, see, with_cookie, without_cookie
 
@@ -32,27 +32,29 @@ async def login(request: Request, door: str) -> Response:
     return _shown(door, request.query_params.get("next", ""), link=link)
 
 
-async def logged_in(request: Request, gate: Gate, doorman: Doorman, door: str) -> Response:
+async def logged_in(
+    request: Request, gate: Gate, identification: CallerIdentification, door: str
+) -> Response:
     """Open a login for a token or a link, and go where the visitor wanted to go."""
     form = await checked_form(request, None)
     link, token, wanted = (str(form.get(name) or "").strip()[:2000] for name in ("link", "token", "next"))
-    opened = doorman.logins.open_by_link if link else doorman.logins.open
+    opened = identification.logins.open_by_link if link else identification.logins.open
     secret = (link or token)[:MOST_SECRET]
     found = await gate.free.run(lambda: opened(secret) if secret else None, analyst="")
     if found is None:
-        doorman.note_failure(request.scope)
+        identification.note_failure(request.scope)
         return _shown(door, wanted, said=USED if link else WRONG, status=401)
     return with_cookie(see(local(wanted)), gate, found[1], door=door)
 
 
-async def logged_out(request: Request, gate: Gate, doorman: Doorman) -> Response:
+async def logged_out(request: Request, gate: Gate, identification: CallerIdentification) -> Response:
     """End the login, and take the cookies away."""
-    found = doorman.visitor(request)
+    found = identification.visitor(request)
     if found is None:
         return see("/login")
     _, cookie = found
     await checked_form(request, cookie)
-    await gate.free.run(lambda: doorman.logins.close(cookie), analyst="")
+    await gate.free.run(lambda: identification.logins.close(cookie), analyst="")
     return without_cookie(see("/login"), gate, request, cookie)
 
 

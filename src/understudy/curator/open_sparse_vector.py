@@ -21,7 +21,7 @@ MAX_GUESS = 2**60
 """Far above every count: a guess beyond would make the comparison overflow, or not, by what the count is."""
 
 _SHARE = re.compile(r"sparse (?:numeric )?threshold -?\d+ hits \d+ share (\d+/\d+)")
-"""How a sparse vector shares its price, as its handle's record says it; equally where it says nothing."""
+"""How a sparse vector shares its price, as its record in the ledger says it; equally where it says nothing."""
 
 
 def threshold_share(
@@ -29,8 +29,8 @@ def threshold_share(
 ) -> Fraction:
     """The threshold's part of a sparse vector's price.
 
-    A handle that was opened before goes on as `known`, its recorded question, has it: in equal parts without a
-    word. A new one has the given `share`, or the best one for so many `queries`, or an equal one.
+    One that was opened before goes on as `known`, its recorded question, has it: in equal parts where that does
+    not say. A new one has the given `share`, or the best one for so many `queries`, or an equal one.
     """
     if known is not None:
         kept = _SHARE.match(known)
@@ -47,7 +47,10 @@ def sparse_question(threshold: int, hits: int, *, numeric: bool, share: Fraction
 
 
 def counting_query(query: LinearQuery, domain: Domain) -> None:
-    """A query that a count's sensitivity is right for: on the declared domain, with weights 0 and 1."""
+    """Refuse, with a `QueryError`, a query that the sensitivity of a count would not be right for.
+
+    It has to be about the declared `domain`, and its weights have to be 0 or 1.
+    """
     if query.domain != domain:
         raise QueryError("the question is about another domain")
     if not query.is_counting:
@@ -61,8 +64,12 @@ def whole_guess(guess: Fraction) -> int:
     return floor(guess + Fraction(1, 2))
 
 
-class SparseHandle:
-    """An open sparse vector. Its state is hidden in its journal in the ledger; only its answers are seen."""
+class OpenSparseVector:
+    """A sparse vector that is open: `Curator.sparse` charges for it once, and `ask` may be called often.
+
+    What it remembers, the noisy threshold and how often it has said "above", is hidden in its `journal` in the
+    ledger; only its answers are seen. `mechanism` draws them, from the counts of `truth` and the bits of `noise`.
+    """
 
     def __init__(
         self,
@@ -94,23 +101,32 @@ class SparseHandle:
         return state
 
     def check_open(self) -> None:
-        """Refuse a handle that was paid for but whose state was never stored."""
+        """Refuse, with a `HandleClosedError`, a sparse vector that was paid for but whose state is not stored."""
         self._latest()
 
     def alpha(self, k: int, beta: float) -> float:
-        """How far from the threshold, in people, all of k answers are right, except with probability `beta`."""
+        """How far from the threshold, in people, all of `k` answers are right, except with probability `beta`."""
         compared = self._mechanism.compare if isinstance(self._mechanism, NumericSparse) else self._mechanism
         return compared.alpha(k, beta)
 
     @property
     def hits_left(self) -> int:
+        """How often it can still say "above" before it is closed; read from the ledger, and charged nothing.
+
+        Raises a `HandleClosedError` where its state was lost.
+        """
         return self._mechanism.hits - SparseState.from_bytes(self._latest().state).above
 
     def ask(self, query: LinearQuery, *, guess: Number | None = None) -> bool | int | None:
-        """Whether a count (or its distance from a public guess) is above the threshold.
+        """Whether the count of a `query`, or its distance from a public `guess`, is above the threshold.
 
-        A numeric handle gives the noisy value, or None when it is below. A question that a process did not live to
-        see answered is asked again: either the answer was kept, and the state moved on with it, or nothing was.
+        The query has weights 0 and 1; count and guess are in people, the guess rounded to a whole number. Returns
+        True or False; where the sparse vector is numeric, the noisy value, or None when it is below. Nothing is
+        charged here: opening it has paid. After a crash a question can be asked again: either its answer was kept,
+        and the state moved on with it, or nothing was.
+
+        Raises a `HandleClosedError` once it has said "above" as often as was paid for, a `QueryError` for a query
+        of another domain or with other weights, and a `ParameterError` for a guess beyond 2^60.
         """
         state = self._open_state()
         counting_query(query, self._truth.domain)

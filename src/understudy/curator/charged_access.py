@@ -1,8 +1,8 @@
-"""The one way to the data: charge, look, keep, release, in this order and in no other.
+"""The only access to the data: charge, look, keep, release, in this order and in no other.
 
-Measurements, choices and looks go through `Door._paid`. Two things keep the same order elsewhere: many
+Measurements, choices and looks go through `ChargedAccess._paid`. Two things keep the same order elsewhere: many
 measurements at once (`curator.batch`), which share transactions, and a sparse vector, whose journal is charged
-when it is opened (`curator.sparse_handle`). What is charged is recorded with the version of the table that is
+when it is opened (`curator.open_sparse_vector`). What is charged is recorded with the version of the table that is
 looked at, so that an answer about one version is never taken for one about another.
 """
 
@@ -33,11 +33,12 @@ class Paid(NamedTuple):
     released: Any
 
 
-class Door:
-    """A table behind its ledger: nothing is looked at before its price is recorded, durably.
+class ChargedAccess:
+    """Access to a table that is charged for: nothing is looked at before its price is recorded, durably.
 
-    It holds the exact counts, the ledger and the source of noise, and tells what is public about the table without
-    a charge. What is worth buying, and at which price, is for its subclass, the `Curator`.
+    It holds the exact counts (`truth`), the `ledger`, the `declaration` and the source of `noise`, and tells what
+    is public about the table without a charge. What is worth buying, and at which price, is for its subclass, the
+    `Curator`.
     """
 
     def __init__(
@@ -53,12 +54,12 @@ class Door:
         """The declared neighbours, which every look protects."""
 
     def close(self) -> None:
-        """Let go of the table: whatever would look at it, or charge for it, is refused from then on."""
+        """Let go of the table: whatever would look at it, or charge for it, then raises a `ClosedError`."""
         self._truth.close()
 
     @property
     def column_types(self) -> dict[str, str]:
-        """The engine's names of the types of the table's columns; none of a file of text.
+        """The engine's names of the types of the table's columns, by column; none of a file of text.
 
         A schema is taken for public: neighbouring tables have the same. Nothing is charged and no row is read.
         """
@@ -66,14 +67,20 @@ class Door:
 
     @property
     def column_storage(self) -> dict[str, str]:
-        """How the table's columns are stored, where that is not told by `column_types` (`table.storage`)."""
+        """How the table's columns are stored, where that is not told by `column_types` (`table.storage`).
+
+        It is part of the schema, which is taken for public: nothing is charged and no row is read.
+        """
         return self._truth.column_storage
 
     # ---- what is public about the number of rows
 
     @property
     def rows(self) -> int:
-        """The number of rows, where it is public (`neighbours: replace`); else RefusedError."""
+        """The number of rows, where it is public (`neighbours: replace`); else raises a `RefusedError`.
+
+        Nothing is charged. Where a person has several rows, those count that the declaration keeps.
+        """
         if not self.relation.rows_are_public:
             raise RefusedError(
                 "under `neighbours: add-remove` the number of rows is private", remedy="ask for it, `count`"
@@ -82,7 +89,10 @@ class Door:
 
     @property
     def rows_at_least(self) -> int:
-        """A public lower bound on the number of rows: their number, or the declared one; RefusedError without."""
+        """A public lower bound on the number of rows: their number where it is public, else the declared one.
+
+        Nothing is charged. Raises a `RefusedError` where the number is private and none was declared.
+        """
         if self.relation.rows_are_public:
             return self._truth.rows
         if self.declaration.rows_at_least is None:
@@ -94,7 +104,10 @@ class Door:
 
     @property
     def rows_at_most(self) -> int | None:
-        """A public upper bound on the number of rows: their number, or the declared one; None without."""
+        """A public upper bound on the number of rows: their number where it is public, else the declared one.
+
+        Nothing is charged. None where the number is private and none was declared.
+        """
         return self._truth.rows if self.relation.rows_are_public else self.declaration.rows_at_most
 
     @property
@@ -108,19 +121,21 @@ class Door:
 
     @property
     def edition(self) -> str:
-        """What is added to a question about a file: one that was answered from another version is another one.
+        """What the ledger adds to a question about a file: the same words about other rows are another question.
 
-        Frames have none, so that a notebook goes on with its frame, and neither have databases: there the caller
-        sees to it that a name is not used again for other rows.
+        It is the name of the file's version behind an @. It is empty for frames, so that a notebook goes on with
+        its frame, and for databases: there the caller sees to it that a request's name is not used again for other
+        rows.
         """
         return f" @{self._truth.version}" if self._truth.is_file else ""
 
     def recorded(self, question: str, under: Callable[[str], Result]) -> Result:
-        """What `under` makes of the question with its edition, as the ledger records it or will.
+        """What the function `under` returns for the text of a `question` with its edition, as ledgers record it.
 
         Version 0.1 told a file's versions apart by less: modification time and inode. What it recorded goes on
         under the edition that it wrote, as long as these two are the same. What it charged and never answered is
-        not looked at any more: by what is compared now, the rows may be others.
+        not looked at any more: by what is compared now, the rows may be others. Raises the `RequestConflictError`
+        of `under` where the request belongs to another question.
         """
         try:
             return under(question + self.edition)
@@ -131,7 +146,7 @@ class Door:
             return under(before)
 
     def versioned(self, event: Event) -> Event:
-        """The event with the version of the table in it; plain noise where nothing tells one version from another.
+        """The `event` with the version of the table in it; plain noise where nothing tells versions apart.
 
         A person may have another row in another version of the table, and other rows count where the declaration
         cuts them otherwise: such events must not be priced jointly.
