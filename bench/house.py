@@ -62,11 +62,11 @@ class Past(NamedTuple):
 
 
 PAST = {
-    "CLI `ask`, cold": Past(Walk(367, 48, 20), (150, 25)),
+    "CLI `ask`, cold": Past(Walk(362, 52, 23), (150, 25)),
     "second question": Past(None, None),
-    "session, first question": Past(Walk(415, 55, 30), (220, 30)),
-    "adaptive release": Past(Walk(569, 95, 28), None),
-    "holdout score": Past(Walk(17, 5, 6), None),
+    "session, first question": Past(Walk(412, 63, 26), (220, 30)),
+    "adaptive release": Past(Walk(587, 78, 26), None),
+    "holdout score": Past(Walk(16, 5, 5), None),
 }
 ACCESS = {
     "Curator.perform": "keeps the order of access",
