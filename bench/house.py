@@ -108,7 +108,7 @@ PHASES = {
         "PartAnswers.free": "deduces what is known",
         "Buyer.catch_up": "catches up with others",
         "Buyer._planned": "plans the purchase",
-        "Buyer._make": "writes it down and learns",
+        "Buyer.make": "writes it down and learns",
         "PurchaseRequest.measure": "keeps the order of access",
         "SessionPromise.certified": "bounds the population",
         **ACCESS,
