@@ -14,7 +14,9 @@ Why         Each purchase is compared with what is left of the limit before it i
             there when it is needed. [question_plan]
 Ahead       What becomes due while the questions are asked, by what they paid, is bought ahead as in any session
             where a new plan of all that is left, with it, is within what is left of the limit. Else the plan is
-            kept to, and it waits for a later command.
+            kept to, and it waits for a later command. Of more than `FEW` questions the price has room for that:
+            it is half as much again as their own counts cost, which is what a session may cost beside direct
+            answers [allowance], so that long lists cost what their questions do one by one.
 Margin      Where located events are priced jointly the ledger's quote is a bound that gets better by sweeps, made
             whenever it has grown by a twentieth [privacy.joint]. With a planned purchase left out they come at
             another moment, and the bound of fewer events can be above that of more: by 2.2% at most in forty
@@ -32,6 +34,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from math import ceil
 from typing import Any, Protocol
 
@@ -52,6 +55,12 @@ from understudy.sessions.question_plan import QuestionPlan, is_own, without_repe
 
 MARGIN = GROWTH - 1
 """What is told for several questions is above their quote by this part of it, where they are priced jointly."""
+
+FEW = 24
+"""Of more questions than this the price has room for what is bought ahead."""
+
+ROOM = Fraction(1, 2)
+"""This room, as a part of what the questions' own counts cost."""
 
 QUOTED = 16
 """Places of a long list up to which the price of its first questions is found."""
@@ -124,7 +133,7 @@ class SeveralQuestions:
         self._answering = answering
         self._plan, self._apart = self._planned(0)
         self._next_try = 0
-        self._most = self._told(self._plan.purchases)
+        self._most = self._with_room(self._plan.purchases)
         self.price: Cost = self._most if len(self._put) > 1 else self._quote(self._plan.purchases)
 
     def __len__(self) -> int:
@@ -145,6 +154,11 @@ class SeveralQuestions:
             return quote
         return type(quote)(quote.units + ceil(quote.units * MARGIN))
 
+    def _with_room(self, purchases: Sequence[Purchase]) -> Cost:
+        """What is told for purchases: of a long list, with room for what is bought ahead."""
+        told = self._told(purchases)
+        return type(told)(told.units + ceil(told.units * ROOM)) if len(self._put) > FEW else told
+
     def prices(self) -> list[Cost]:
         """The most that the first question costs, the first two, and so on, as they were planned: the last is
         `price`, before anything is asked. A quote takes time for each purchase: of a long list it is found at
@@ -157,7 +171,9 @@ class SeveralQuestions:
             if place + 1 == len(self._put):
                 found += [self.price] * (place + 1 - since)
             elif not place or (place + 1) % every == 0:
-                so_far = max([self._told(without_repeats(planned)), *found[-1:]], key=lambda cost: cost.units)
+                so_far = max(
+                    [self._with_room(without_repeats(planned)), *found[-1:]], key=lambda cost: cost.units
+                )
                 found += [min(so_far, self.price, key=lambda cost: cost.units)] * (place + 1 - since)
                 since = place + 1
         return found
