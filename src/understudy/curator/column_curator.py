@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from understudy.curator.door import kept_or_made
+from understudy.curator.charged_access import kept_or_made
 from understudy.curator.key_terms import key_terms, key_terms_of_people
 from understudy.errors import ParameterError, RefusedError
 from understudy.ledger.interface import Ledger
