@@ -44,9 +44,8 @@ class WidthSearch:
 
     marginals   the counts and sums that its answer is made of
 
-    Promise     Widths that keep the error at every place that is tried (`placed`). Whether they keep it where the
-                intervals come to lie is looked at again once they are bought (`within_error`), and more is bought
-                where they do not.
+    Promise     Widths that keep the error at every place that is tried (`placed`): where the intervals come to lie
+                is known only once they are bought.
     Why         For a count, a sum or a ratio of a sum and its rows the worst place is an end of what is known, and
                 those are tried; for other formulas they are a good guess. The search halves the logarithm of the
                 width between one that is kept and one that is not.

@@ -62,7 +62,7 @@ def session(
     Why         Each purchase gets a part of β before its noise is drawn, and the parts add up to at most β
                 (`beta_spending`); what follows from purchases is certain where these hold (`deduction`). Terms are
                 written into the ledger once, and a session that goes on under other terms is refused.
-    Privacy     Opening reads no data. `classes` are charged before they are looked at, all of them or none.
+    Privacy     Opening reads no data. `classes` are bought one by one, each charged before it is looked at.
     Cost        Nothing without `classes`, and one entry of the ledger; with `lazily` not even that.
 
     Returns a `Session`. Raises a `ParameterError` where the terms make no sense or a new session has no

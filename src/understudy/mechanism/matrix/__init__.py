@@ -22,7 +22,7 @@ The distance of the farthest two rows, and the search for precisions, stand here
 - `Residuals.precisions` weighs marginals by the workload, at the price of an added row.
   `ResidualsOfOrder.precisions` makes the needed marginals equally precise, at the distance of replaced rows, with
   equal weights for sets of equal sizes beyond 16 attributes. The weights of a class stand in the plan that the
-  ledger keeps, so that another search would change later classes alone; it would make them dearer, as it minimises
+  ledger keeps, so that another search would change later classes alone; those could be dearer, as it minimises
   another price.
 
 `tests/mechanism/test_residuals_of_many_attributes.py` holds the two distances equal where both apply.
