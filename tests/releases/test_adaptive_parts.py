@@ -29,7 +29,7 @@ from understudy.query.workload import Workload
 from understudy.releases.adaptive.pick import Candidates, NoiseForecast, RoundSituation, pick
 from understudy.releases.adaptive.rows import AdaptiveStandIn
 from understudy.releases.adaptive.rule import limits_of, rule_for, told
-from understudy.releases.adaptive.shrink import lessons, shrunk
+from understudy.releases.adaptive.shrink import combined, lessons, shrunk
 from understudy.releases.adaptive.sweep_choice import numbers_swept
 from understudy.releases.agreement import agreeing_rows
 from understudy.releases.evidence import Evidence, Interval, ProvedIntervals, possible_ends
@@ -352,6 +352,41 @@ def test_both_are_weighed_where_both_are_as_wrong():
     told = [Measurement(("a", "b"), t + rng.normal(0, 40, t.shape), 1600.0) for t in truth]
     off = np.array([f - t for f, t in zip(shrunk(guess, told), truth, strict=True)])
     assert np.sqrt((off**2).mean()) < 1.05 * 40 / np.sqrt(2)
+
+
+def test_tables_that_share_pairs_make_each_other_better():
+    """A stand-in that is wrong about a pair is wrong in every table that holds it, and their mean says so."""
+    rng = np.random.default_rng(8)
+    names, rows = "abcdefg", 50_000.0
+    shape = (4,) * len(names)
+    exact = rng.dirichlet(np.full(4 ** len(names), 0.05)).reshape(shape) * rows
+    wrong = np.exp(rng.normal(0, 0.3, (len(names), len(names), 4, 4)))
+    truth, guess, told = [], [], []
+    for clique in combinations(range(len(names)), 3):
+        t = exact.sum(axis=tuple(i for i in range(len(names)) if i not in clique))
+        i, j, k = clique
+        bent = t * wrong[i, j][:, :, None] * wrong[i, k][:, None, :] * wrong[j, k][None, :, :]
+        truth.append(t)
+        guess.append(bent * rows / bent.sum())
+        noisy = t + rng.normal(0, 150, t.shape)
+        told.append(Measurement(tuple(names[a] for a in clique), noisy, 150.0**2))
+    found = combined(guess, told, rows)
+    alone = [simplex(t, rows) for t in shrunk(guess, told)]
+
+    def off(tables: list[np.ndarray]) -> float:
+        return float(np.mean([np.abs(f - t).sum() for f, t in zip(tables, truth, strict=True)]))
+
+    assert off(found) < 0.9 * off(alone)
+    assert all(f.min() >= 0 and f.sum() == pytest.approx(rows) for f in found)
+
+
+def test_pairs_have_no_pair_to_learn_from():
+    rng = np.random.default_rng(9)
+    guess = [rng.uniform(10, 40, (3, 4)) for _ in range(3)]
+    told = [Measurement(("a", f"b{i}"), g + rng.normal(0, 5, g.shape), 25.0) for i, g in enumerate(guess)]
+    found = combined(guess, told, 300.0)
+    for one, alone in zip(found, shrunk(guess, told), strict=True):
+        np.testing.assert_array_equal(one, simplex(alone, 300.0))
 
 
 def test_small_tables_learn_their_law_of_errors_together():

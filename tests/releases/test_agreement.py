@@ -13,6 +13,7 @@ from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain
 from understudy.query.constraint import Constraint
 from understudy.releases import agreement as agreement_module
+from understudy.releases import row_moves
 from understudy.releases.adaptive.adaptive import adaptive
 from understudy.releases.agreement import (
     agreeing_rows,
@@ -286,9 +287,9 @@ def test_parts_grow_when_moves_no_longer_pay_for_the_noise_they_make(monkeypatch
     monkeypatch.setattr(agreement_module, "ROUNDS_WORK_EACH", 3_000)
     right = permuted(exact, TEN) | {n: c for n, c in exact.items() if n not in ("t0", "t1")}
     far_off, near = as_lines(TEN, permuted(exact, TEN)), as_lines(TEN, right)
-    assert meet_in_rounds(TEN, far_off, answers, (), np.random.default_rng(0))[:3] == [8, 8, 8]
+    assert meet_in_rounds(TEN, far_off, answers, (), np.random.default_rng(0))[0][:3] == [8, 8, 8]
     before = far(TEN, [a.clique for a in answers], right, answers)
-    assert meet_in_rounds(TEN, near, answers, (), np.random.default_rng(0))[-1] < 8
+    assert meet_in_rounds(TEN, near, answers, (), np.random.default_rng(0))[0][-1] < 8
     after = dict(zip(TEN.names, near, strict=True))
     assert far(TEN, [a.clique for a in answers], after, answers) < before / 2
 
@@ -471,7 +472,7 @@ def test_rows_settle_when_targets_contradict_each_other(monkeypatch):
     agreement.descend(np.random.default_rng(3), looks=80_000, groups=96)
     assert agreement.distance > 0.97 * reached  # nothing was left to be had
     looks.clear()
-    assert meet_in_rounds(FIVE, lines, answers, (), np.random.default_rng(4))[-1] == 1
+    assert meet_in_rounds(FIVE, lines, answers, (), np.random.default_rng(4))[0][-1] == 1
     assert sum(looked for _, looked, *_ in looks) < 30 * 20_000  # the work allows 240 passes
 
 
@@ -497,3 +498,56 @@ def test_rows_are_looked_at_from_any_row_on_and_after_the_last_comes_the_first()
     assert not moved[500:2_000].any()
     again = RowAgreement.of(TEN, lines, answers)
     np.testing.assert_allclose(agreement.off, again.off, atol=1e-2)
+
+
+def test_what_is_in_the_way_is_the_sum_of_the_slopes_of_all_targets_that_hold_an_attribute():
+    """In 16-bit numbers, with tables of more and of fewer cells than rows, in any order of the targets."""
+    drawn, cliques = independent(90), [("d",), ("a", "b", "c"), ("a", "b", "d"), ("b", "d"), ("b", "c", "d")]
+    answers = [told(c, table(SMALL, c, people(5000))) for c in cliques]
+    lines, weights = as_lines(SMALL, drawn), [2.0, 1.0, 1.0, 3.0, 1.0]
+    expected = np.zeros((4, 90))
+    for answer, weight in zip(answers, weights, strict=True):
+        apart = table(SMALL, answer.clique, drawn) - answer.counts * 90 / 5000
+        slopes = weight * np.clip((apart - 0.5) / max(1.5, np.sqrt((apart**2).mean())), -1, 1)
+        for name in answer.clique:
+            expected[SMALL.names.index(name)] += slopes[tuple(drawn[n] for n in answer.clique)]
+    for copies in (True, False):
+        found = RowAgreement.of(SMALL, lines, answers, copies=copies, weights=weights)
+        places, push = found.places, np.zeros((4, 90), np.int16)
+        shape = found.first, places.members, places.width, places.starts, places.strides
+        scale = row_moves._scale(4, found.weights, found.first, places.members, places.width)
+        row_moves._compare(lines, 90, found.off, found.weights, found._steepness(), scale, *shape, push)
+        np.testing.assert_allclose(push / scale, expected, atol=len(cliques) / scale)
+        assert np.abs(push).max() > 1_000
+
+
+def test_rows_that_settle_in_rounds_meet_columns_without_leaving_the_larger_targets(monkeypatch):
+    """Columns that noisy triples tell less well: met beside the triples, they cost these less than met alone."""
+    rows, exact, draw = 20_000, classes(20_000), np.random.default_rng(8)
+    triples = [
+        told(c, np.maximum(table(TEN, c, exact) + draw.normal(0, 8, TEN.shape(c)), 0.0))
+        for c in combinations(TEN.names, 3)
+    ]
+    answers = [*triples, *(told((name,), table(TEN, (name,), exact)) for name in TEN.names)]
+    monkeypatch.setattr(agreement_module, "ROUNDS_WORK_EACH", 10_000)
+    lines = as_lines(
+        TEN, {name: column[draw.permutation(rows)] for name, column in permuted(exact, TEN).items()}
+    )
+    start = as_lines(TEN, exact)
+    start[:3] = lines[:3]
+    together, alone = start.copy(), start.copy()
+    taken, settled = meet_in_rounds(TEN, together, answers, (), np.random.default_rng(0))
+    assert taken[-1] == 1
+    assert settled
+    monkeypatch.setattr(
+        agreement_module, "small_weights", lambda every: [float(len(a.clique) > 2) for a in every]
+    )
+    meet_in_rounds(TEN, alone, answers, (), np.random.default_rng(0))
+    small = small_targets(answers)
+    RowAgreement.of(TEN, alone, small).descend(np.random.default_rng(1), looks=2 * rows)
+    apart = [
+        [RowAgreement.of(TEN, found, asked, copies=False).distance for asked in (answers[-10:], triples)]
+        for found in (together, alone)
+    ]
+    assert apart[0][0] < 10 / rows
+    assert apart[0][1] < apart[1][1]

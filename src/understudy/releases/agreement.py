@@ -11,12 +11,14 @@ is post-processing and costs nothing.
 
 Rows that are near their targets meet all of them at once. Those that are far, as rows of a weak stand-in are, and
 those of long tables, for which that takes too much work, meet the large targets in rounds (`meet_in_rounds`).
-Where a long table has few kinds of rows, they are drawn by weights instead (`raking`) and moved a little. At last
-rows meet the columns and the pairs, unless they had met all targets at once (`is_settled`).
+Where a long table has few kinds of rows, they are drawn by weights instead (`raking`) and moved a little. Rows
+that settled in rounds meet columns and pairs together with the larger targets; others meet columns and pairs alone
+at last, unless they had met all targets at once (`is_settled`).
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from itertools import combinations
 from math import inf
@@ -34,6 +36,7 @@ from understudy.releases.row_agreement import (
     LONG_GROUPS,
     MOST_WORK,
     SWEEPS,
+    Lines,
     RowAgreement,
     look_work,
 )
@@ -76,6 +79,14 @@ LAST_WORK = 80_000_000
 RAKED_WORK, RAKED_TRIED = 3_400_000_000, 400
 """Nanoseconds in which rows that were raked settle, and how many of them are tried at a time: few must move."""
 
+COLUMN_WEIGHT, PAIR_WEIGHT = 0.06, 0.25
+"""Of the losses of columns and pairs that rows meet together with larger targets, for each of those that holds
+them."""
+
+LAST_PART, LAST_TRIED = 0.25, 0.05
+"""Of the work of rounds, what is kept for columns and pairs beside all larger targets, and the part of the rows
+that is tried there: columns have large cells, and rows that all leave the same one would leave too few in it."""
+
 FITTING = 8
 """How often the lines and the columns of a pair are scaled to sums that are told."""
 
@@ -99,7 +110,7 @@ def agreeing_rows(
         every = RowAgreement.of(domain, lines, asked, zeros)
         every.settle(rng, work=RAKED_WORK, part=LEAST_PART, tried=RAKED_TRIED)
     elif long or is_far(every := RowAgreement.of(domain, lines, asked, zeros)):
-        meet_in_rounds(domain, lines, asked, zeros, rng)
+        _, settled = meet_in_rounds(domain, lines, asked, zeros, rng)
     else:
         every.descend(rng)
         settled = is_settled(every)
@@ -108,9 +119,10 @@ def agreeing_rows(
     return {name: line.astype(np.int64) for name, line in zip(domain.names, lines, strict=True)}
 
 
-def as_lines(domain: Domain, codes: Codes) -> NDArray[np.int32]:
-    """The rows with a line for each attribute."""
-    return np.stack([np.asarray(codes[name], np.int32) for name in domain.names])
+def as_lines(domain: Domain, codes: Codes) -> Lines:
+    """The rows with a line for each attribute, in 16 bits where these hold all codes."""
+    narrow = max(domain.shape()) <= np.iinfo(np.uint16).max
+    return np.stack([codes[name].astype(np.uint16 if narrow else np.uint32) for name in domain.names])
 
 
 def is_long(domain: Domain, asked: Sequence[MarginalAnswer], rows: int) -> bool:
@@ -134,43 +146,68 @@ def is_settled(every: RowAgreement) -> bool:
 
 def meet_in_rounds(
     domain: Domain,
-    lines: NDArray[np.int32],
+    lines: Lines,
     asked: Sequence[MarginalAnswer],
     zeros: Sequence[Constraint],
     rng: np.random.Generator,
-) -> list[int]:
-    """Move rows in rounds, a random part of the targets in each; returns in how many parts they were, each time.
+) -> tuple[list[int], bool]:
+    """Move rows in rounds, a random part of the targets in each.
+
+    Returns in how many parts targets were, each time, and whether rows are as near the columns as they should be.
 
     A move costs as much as there are targets, and gains about the root of that, so that many moves for few targets
     bring rows nearer in the same time than few moves for all. To the targets of other rounds they are noise, so
     that only those are made that gain more than this costs. Once these become few, or rows come no nearer while
-    all targets have a turn, as where these contradict each other, parts are made twice as large. A part that is
-    all of them is the last.
+    all targets have a turn, as where these contradict each other, parts are made twice as large. When a part is
+    all of them, rows settle, at last with columns and pairs beside the larger targets: every move that is made for
+    columns and pairs alone takes rows away from the larger targets.
     """
     large, count = [answer for answer in asked if len(answer.clique) > 1], lines.shape[1]
     work = float(min(ROUNDS_WORK, ROUNDS_WORK_EACH * count))
-    parts, taken, waiting = min(PARTS, len(large)), [], []
+    last, parts, taken, waiting = LAST_PART * work, min(PARTS, len(large)), [], []
     found, before = [], inf  # how far rows were from the part of each round, and those of the time before
-    while work > 0:
+    while work > 0 and parts > 1:
         if len(waiting) < len(large) // parts:
             if found and np.mean(found) > (1 - ROUNDS_NEARER) * before:
                 parts, found = max(parts // 2, 1), []
             before, found = float(np.mean(found)) if found else inf, []
             waiting = rng.permutation(len(large)).tolist()
         size = len(large) // parts
-        part, waiting = [large[i] for i in waiting[:size]], waiting[size:]
+        part, waiting = [large[i] for i in sorted(waiting[:size])], waiting[size:]
         agreement = RowAgreement.of(domain, lines, part, zeros, copies=False)
         taken.append(parts)
         found.append(agreement.distance)
-        if parts == 1:
-            agreement.settle(rng, work=work, groups=LONG_GROUPS)
-            break
         looks = int(min(LOOKED * count, ROUND_WORK / size)) + 1
         agreement.descend(rng, looks=looks, tried=MOST_WORK, groups=LONG_GROUPS, unseen=parts - 1)
         work -= agreement.work
         if agreement.moved < MOST_MOVED * agreement.looked:
             parts, found, before = max(parts // 2, 1), [], inf
-    return taken
+    if parts > 1:
+        return taken, False
+    agreement = RowAgreement.of(domain, lines, large, zeros, copies=False)
+    agreement.settle(rng, work=work - last - agreement.work, groups=LONG_GROUPS)
+    every = with_small_targets(asked)
+    agreement = RowAgreement.of(domain, lines, every, zeros, copies=False, weights=small_weights(every))
+    agreement.settle(rng, work=last - agreement.work, part=LAST_TRIED, groups=LONG_GROUPS)
+    return [*taken, 1], agreement.columns_distance <= COLUMNS_OFF * agreement.distance
+
+
+def with_small_targets(asked: Sequence[MarginalAnswer]) -> list[MarginalAnswer]:
+    """The targets that are larger than pairs, then columns, and pairs as the larger targets tell them together."""
+    return [*(answer for answer in asked if len(answer.clique) > 2), *small_targets(asked)]
+
+
+def small_weights(asked: Sequence[MarginalAnswer]) -> list[float]:
+    """What the losses of targets weigh where columns and pairs stand beside the larger targets that hold them."""
+    held = Counter(
+        part
+        for answer in asked
+        for order in (1, 2)
+        if len(answer.clique) > 2
+        for part in combinations(answer.clique, order)
+    )
+    each = {1: COLUMN_WEIGHT, 2: PAIR_WEIGHT}
+    return [max(each.get(len(a.clique), 0.0) * held[a.clique], 1.0) for a in asked]
 
 
 def raking_order(asked: Sequence[MarginalAnswer], rng: np.random.Generator) -> list[MarginalAnswer]:

@@ -8,21 +8,25 @@ that lowers the sum of all losses, and never into a cell that is declared to be 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from math import prod
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from understudy.domain.domain import Domain
 from understudy.query.constraint import Constraint
-from understudy.releases.row_moves import MOST_BLOCK, count_rows, move_rows
+from understudy.releases.row_moves import MOST_BLOCK, count_rows, move_rows, table_sums
 from understudy.releases.run import MarginalAnswer
 from understudy.releases.synthetic import Codes
 from understudy.releases.table_places import TablePlaces
+
+Lines = NDArray[np.unsignedinteger[Any]]
+"""Rows, a line for each attribute: in the fewest bits, for every pass reads all of them."""
 
 WIDTH = 1.5
 """Rows up to which the loss of a cell is quadratic."""
@@ -38,7 +42,7 @@ MOST_TRIED = 400_000_000
 """Values that are tried, times the targets that hold their attribute. Where it would be more, of the rows that are
 looked at only those are moved that are most in the way."""
 
-COUNTING, COMPARING, TRYING = 0.8, 1.4, 13.0
+COUNTING, COMPARING, TRYING = 0.8, 0.9, 13.0
 """Nanoseconds that a row takes for each target that it is counted in, or compared with; and, where it is tried to
 move it, those for each target that holds the attribute, beside one for each value."""
 
@@ -95,7 +99,7 @@ class RowAgreement:
     """
 
     domain: Domain
-    rows: NDArray[np.int32]
+    rows: Lines
     places: TablePlaces
     first: NDArray[np.int64]
     off: NDArray[np.float32]
@@ -110,13 +114,18 @@ class RowAgreement:
     def of(
         cls,
         domain: Domain,
-        rows: NDArray[np.int32],
+        rows: Lines,
         asked: Sequence[MarginalAnswer],
         constraints: Sequence[Constraint] = (),
         *,
         copies: bool = True,
+        weights: Sequence[float] | None = None,
     ) -> RowAgreement:
-        """Count the rows in the cells of every target; moves are made in `rows`, a line for each attribute."""
+        """Count the rows in the cells of every target; moves are made in `rows`, a line for each attribute.
+
+        Unless `weights` are given, 1-way targets weigh `ONE_WAY_WEIGHT` for each larger one that holds them, and
+        all others 1.
+        """
         members = [[domain.position(name) for name in answer.clique] for answer in asked]
         counted = _counted(domain, rows, members)
         tables, off = [], []
@@ -135,7 +144,7 @@ class RowAgreement:
             TablePlaces.of(domain.shape(), tables),
             np.cumsum([0, *(len(own) if copies else 1 for own in members)], dtype=np.int64),
             np.concatenate(off),
-            np.array([_weight(own, holding) for own in members], np.float32),
+            np.array(weights or [_weight(own, holding) for own in members], np.float32),
             constraints,
             work=COUNTING * rows.size / len(domain) * len(asked),
         )
@@ -148,12 +157,15 @@ class RowAgreement:
     @property
     def distance(self) -> float:
         """The part of the rows that would have to be moved, on average over the targets."""
-        return self._mean_distance(range(self.weights.size))
+        return float(self._apart[0].mean()) / 2 / max(self.rows.shape[1], 1) if self.weights.size else 0.0
 
     @property
     def columns_distance(self) -> float:
         """The part of the rows that would have to be moved, on average over the 1-way targets; 0 without any."""
-        return self._mean_distance(c for c in range(self.weights.size) if self._members(c).size == 1)
+        columns = self.places.width[self.first[:-1]] == 1
+        return (
+            float(self._apart[0][columns].mean()) / 2 / max(self.rows.shape[1], 1) if columns.any() else 0.0
+        )
 
     def descend(
         self,
@@ -259,24 +271,19 @@ class RowAgreement:
         allowed = np.concatenate([c.allowed.ravel() for c in self.constraints] or [np.ones(1, bool)])
         return TablePlaces.of(self.domain.shape(), zeros), allowed
 
-    def _mean_distance(self, targets: Iterable[int]) -> float:
-        apart = [float(np.abs(self._target(c)).sum()) / 2 for c in targets]
-        return float(np.mean(apart)) / max(self.rows.shape[1], 1) if apart else 0.0
+    @property
+    def _apart(self) -> NDArray[np.float64]:
+        """Of each target, what its cells are off in all, and the sum of the squares."""
+        return table_sums(self.off, self.places.starts, self.first)
 
-    def _target(self, c: int) -> NDArray[np.float32]:
-        """How far the cells of a target are off."""
-        begin = self.places.starts[self.first[c]]
-        size = self.domain.size([self.domain.names[a] for a in self._members(c)])
-        return self.off[begin : begin + size]
-
-    def _members(self, c: int) -> NDArray[np.int64]:
-        t = self.first[c]
-        return self.places.members[t, : self.places.width[t]]
+    @cached_property
+    def _cells(self) -> NDArray[np.int64]:
+        """How many each target has."""
+        return np.diff(np.append(self.places.starts, self.off.size))[self.first[:-1]]
 
     def _steepness(self) -> NDArray[np.float32]:
         """Of each target's losses: quadratic up to `WIDTH` rows, or up to what its cells are off as yet."""
-        apart = [float(np.sqrt(np.mean(self._target(c) ** 2))) for c in range(self.weights.size)]
-        return (1 / np.maximum(WIDTH, np.array(apart))).astype(np.float32)
+        return (1 / np.maximum(WIDTH, np.sqrt(self._apart[1] / self._cells))).astype(np.float32)
 
 
 def look_work(domain: Domain, asked: int, holding: float, part: float = 1.0) -> float:
@@ -294,9 +301,7 @@ def _weight(members: Sequence[int], holding: NDArray[np.int64]) -> float:
     return ONE_WAY_WEIGHT * above if above else 1.0
 
 
-def _counted(
-    domain: Domain, rows: NDArray[np.int32], tables: Sequence[Sequence[int]]
-) -> list[NDArray[np.int64]]:
+def _counted(domain: Domain, rows: Lines, tables: Sequence[Sequence[int]]) -> list[NDArray[np.int64]]:
     """How many rows are in each cell of each table, flat."""
     places = TablePlaces.of(domain.shape(), tables)
     ends = np.append(places.starts, places.starts[-1] + prod(domain.shape()[a] for a in tables[-1]))

@@ -21,6 +21,13 @@ TRIES = 2
 
 ONE, HALF = np.float32(1.0), np.float32(0.5)
 
+CHUNK = 1024
+"""Rows whose places in a table are worked out at once, so that they stay in the fastest memory."""
+
+MOST_PUSH, NO_PUSH = 32_000, -32_768
+"""What slopes are scaled to, so that the sum over all targets that hold an attribute fits 16 bits; and less than
+that, for what is not tried any more."""
+
 
 @compiled
 def count_rows(rows, members, width, starts, strides, found):
@@ -75,49 +82,47 @@ def move_rows(
     attribute must gain more than `least` says of it.
     """
     attributes = rows.shape[0]
-    block, push = np.empty((attributes, length), np.uint32), np.empty((attributes, length), np.float32)
-    at, slope, top = np.empty(length, np.uint32), np.empty(length, np.float32), np.empty(length, np.float32)
+    block, push = np.empty((attributes, length), rows.dtype), np.empty((attributes, length), np.int16)
+    at, top, tried = np.empty(length, np.uint32), np.empty(length, np.int16), np.empty(length, np.int64)
     chosen, own, best = np.empty(length, np.int64), np.empty(length, np.int64), np.empty(length, np.int64)
     gain, chosen_rows = np.empty((length, sizes.max()), np.float32), np.empty((attributes, length), np.uint32)
-    moved = 0
+    scale = _scale(attributes, weights, first, members, width)
+    at_once, moved = max(int(together * part), 1), 0
     for done in range(0, looks, length):
         begin, count = (start + done) % rows.shape[1], min(length, looks - done)
         last = rows.shape[1] - begin
         for a in range(attributes):
             for i in range(count):
                 block[a, i] = rows[a, begin + i if i < last else i - last]
-                push[a, i] = 0.0
-        for c in range(weights.size):
-            t = first[c]
-            table = off[starts[t] :]
-            _place(t, -1, block, count, members, width, strides, at)
+        _compare(block, count, off, weights, steepness, scale, first, members, width, starts, strides, push)
+        top[:count] = push[0, :count]
+        for a in range(1, attributes):
             for i in range(count):
-                slope[i] = _push(table[at[i]] - HALF, weights[c], steepness[c])
-            for k in range(width[t]):
-                pushed = push[members[t, k]]
-                for i in range(count):
-                    pushed[i] += slope[i]
-        for i in range(count):
-            top[i] = push[0, i]
-            for a in range(1, attributes):
                 top[i] = max(top[i], push[a, i])
-        lowest = np.sort(top[:count])[count - max(int(part * count), 1)]
-        for near in range(0, count, together):
-            far = min(near + together, count)
+        lowest = np.partition(top[:count], count - max(int(part * count), 1))[
+            count - max(int(part * count), 1)
+        ]
+        worth = 0
+        for i in range(count):
+            if top[i] >= lowest:
+                tried[worth] = i
+                worth += 1
+        for near in range(0, worth, at_once):
+            far = min(near + at_once, worth)
             for _ in range(TRIES):
-                for i in range(near, far):
-                    chosen[i] = -1
-                    if top[i] >= lowest:
-                        chosen[i] = 0
+                for j in range(near, far):
+                    i, chosen[j] = tried[j], -1
+                    if top[i] > NO_PUSH:
+                        chosen[j] = 0
                         for a in range(attributes):
-                            if push[a, i] > push[chosen[i], i]:
-                                chosen[i] = a
-                        push[chosen[i], i] = -np.inf
+                            if push[a, i] > push[chosen[j], i]:
+                                chosen[j] = a
+                        push[chosen[j], i] = NO_PUSH
                 for a in range(attributes):
                     some = 0
-                    for i in range(near, far):
-                        if chosen[i] == a:
-                            own[some] = i
+                    for j in range(near, far):
+                        if chosen[j] == a:
+                            own[some] = tried[j]
                             some += 1
                     if some:
                         _gather(block, own, some, chosen_rows)
@@ -135,9 +140,93 @@ def move_rows(
                         for j in range(some):
                             block[a, own[j]] = best[j]
                             rows[a, begin + own[j] if own[j] < last else own[j] - last] = best[j]
-                            top[own[j]] = -np.inf
+                            top[own[j]] = NO_PUSH
                         moved += some
     return moved
+
+
+@compiled
+def table_sums(off, starts, first):
+    """Of each target, the sum of what its cells are off, whatever their signs, and the sum of the squares."""
+    found = np.zeros((2, first.size - 1), np.float64)
+    for c in range(first.size - 1):
+        t = first[c]
+        for cell in off[starts[t] : starts[t + 1] if t + 1 < starts.size else off.size]:
+            found[0, c] += abs(cell)
+            found[1, c] += cell * cell
+    return found
+
+
+@compiled
+def _scale(attributes, weights, first, members, width):
+    """What slopes are multiplied by: no attribute has targets whose slopes add up to more than `MOST_PUSH`."""
+    most = np.zeros(attributes, np.float32)
+    for c in range(weights.size):
+        for k in range(width[first[c]]):
+            most[members[first[c], k]] += weights[c]
+    return np.float32(MOST_PUSH) / max(most.max(), np.float32(1e-9))
+
+
+@compiled
+def _compare(block, count, off, weights, steepness, scale, first, members, width, starts, strides, push):
+    """How much the rows of a block are in the way of all targets, by each of their attributes, as 16-bit numbers.
+
+    Targets that differ in their last attribute alone, which follow each other where targets are in order, have one
+    place without it, and one sum for their other attributes. Of a table with fewer cells than the block has rows
+    the slopes of all cells are worked out before.
+    """
+    base, shared = np.zeros(count, np.uint32), np.zeros(count, np.int16)
+    at, slope, slopes = np.empty(CHUNK, np.uint32), np.empty(CHUNK, np.int16), np.empty(count, np.int16)
+    push[:, :count] = 0
+    before = -1
+    for c in range(weights.size):
+        t = first[c]
+        rest = width[t] - 1
+        same = before >= 0 and width[before] == width[t]
+        for k in range(rest):
+            same = same and members[before, k] == members[t, k]
+        if not same:
+            if before >= 0:
+                _share(shared, before, count, members, width, push)
+            base[:] = 0
+            for k in range(rest):
+                line, step = block[members[t, k]], np.uint32(strides[t, k] // strides[t, rest - 1])
+                for i in range(count):
+                    base[i] += step * np.uint32(line[i])
+        before = t
+        table = off[starts[t] : starts[t + 1] if t + 1 < starts.size else off.size]
+        size, weight = np.uint32(strides[t, rest - 1] if rest else 0), weights[c] * scale
+        ready = table.size <= count
+        if ready:
+            for cell in range(table.size):
+                slopes[cell] = np.int16(_push(table[cell] - HALF, weight, steepness[c]))
+        for begin in range(0, count, CHUNK):
+            end = min(begin + CHUNK, count)
+            near, line = base[begin:end], block[members[t, rest], begin:end]
+            pushed, sums = push[members[t, rest], begin:end], shared[begin:end]
+            for i in range(end - begin):
+                at[i] = near[i] * size + np.uint32(line[i])
+            if ready:
+                for i in range(end - begin):
+                    slope[i] = slopes[at[i]]
+            else:
+                for i in range(end - begin):
+                    slope[i] = np.int16(_push(table[at[i]] - HALF, weight, steepness[c]))
+            for i in range(end - begin):
+                sums[i] += slope[i]
+                pushed[i] += slope[i]
+    if before >= 0:
+        _share(shared, before, count, members, width, push)
+
+
+@compiled
+def _share(shared, t, count, members, width, push):
+    """Add what targets had in common to all attributes of table t but its last, and begin anew."""
+    for k in range(width[t] - 1):
+        pushed = push[members[t, k]]
+        for i in range(count):
+            pushed[i] += shared[i]
+    shared[:] = 0
 
 
 @compiled

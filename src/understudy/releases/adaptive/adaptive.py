@@ -27,7 +27,7 @@ from understudy.privacy.cost import rounded_down
 from understudy.privacy.price import Price
 from understudy.query.constraint import Constraint
 from understudy.query.marginal import Marginal
-from understudy.query.merging import Merging, simplex
+from understudy.query.merging import Merging
 from understudy.releases.adaptive.beta import ROWS_PART, BetaShares
 from understudy.releases.adaptive.guard import Sweep, SweepPlan
 from understudy.releases.adaptive.learner import ROUGH, Learner
@@ -45,7 +45,7 @@ from understudy.releases.adaptive.rule import (
     triples_are_few,
 )
 from understudy.releases.adaptive.sequential import HIGH_LEVELS, LEVELS
-from understudy.releases.adaptive.shrink import shrunk
+from understudy.releases.adaptive.shrink import combined
 from understudy.releases.adaptive.steps_taken import StepsTaken
 from understudy.releases.evidence import Evidence
 from understudy.releases.pair_means import pair_means
@@ -379,8 +379,7 @@ class _Adaptive:
         tables = standin.grouped(cliques)
         if not all(c in measured for c in cliques):  # pairs: the stand-in has learnt them
             return tables
-        rows = self.evidence.rows
-        return [simplex(t, rows) for t in shrunk(tables, [measured[c] for c in cliques])]
+        return combined(tables, [measured[c] for c in cliques], self.evidence.rows)
 
     def _report(self, t: int, learner: Learner) -> None:
         details = {
