@@ -155,7 +155,8 @@ def find(
         between = last - first if still == level else 0
         place = rank - seen
         if 0 <= place < on_down + between + on_up:
-            found[: parts.size] = parts
+            for k in range(parts.size):  # an assignment of a slice takes longer to compile
+                found[k] = parts[k]
             if on_down and place == 0:
                 found[parts.size] = down
             elif place < on_down + between:
