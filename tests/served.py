@@ -126,7 +126,7 @@ def serving(configured: ServerConfig) -> Iterator[Service]:
         finally:
             found[1].call_soon_threadsafe(found[0].stop.set)
             thread.join(30)
-            gate.house.close()
+            gate.served.close()
 
 
 PROGRAM = """

@@ -111,6 +111,7 @@ def test_codes_do_not_change():
         "ServerError": "server",
         "RefusedError": "refused",
         "InsufficientBudgetError": "budget",
+        "PriceRoseError": "price-rose",
         "RequestConflictError": "request-conflict",
         "OvertakenError": "overtaken",
         "HandleClosedError": "handle-closed",

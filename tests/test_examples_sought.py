@@ -31,7 +31,7 @@ def _run(folder: Path, *names: str) -> str:
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *words, "-c", os.devnull, "--rootdir", str(folder), *names],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parent)},
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parent), "PYTEST_ADDOPTS": ""},
         capture_output=True,
         text=True,
         check=False,

@@ -18,7 +18,8 @@ from understudy.domain.domain import Domain
 from understudy.noise.samplers import SeededNoise
 from understudy.project import Project
 from understudy.query.marginal import Marginal
-from understudy.releases import methods
+from understudy.releases import demand, forecast_errors, methods
+from understudy.releases.method_names import MethodName
 from understudy.releases.run import MarginalAnswer, Outcome, Progress, Run
 
 DECLARATION = """\
@@ -105,7 +106,15 @@ def _halt(step: str) -> None:
 
 def with_tiny() -> dict[str, methods.Method]:
     """The methods, and the small one."""
-    mine = methods.Method("tiny", "tiny_release:tiny", "for tests", lambda run, options: "", lambda run: 0.0)
+    mine = methods.Method(
+        MethodName("tiny", "for tests", lambda parameters: ""),
+        "tiny_release:tiny",
+        lambda run, options: "",
+        lambda run: 0.0,
+        held=lambda run, options: 0,
+        looked_at=demand.the_workload,
+        foreseen=forecast_errors.unknown,
+    )
     return {"tiny": mine, **methods.METHODS}
 
 

@@ -15,6 +15,7 @@ UnderstudyError
 ├── ServerError           a server cannot be reached, or its reply cannot be read (also a ConnectionError)
 └── RefusedError          a well-formed request that this project does not grant
     ├── InsufficientBudgetError  carries what was requested and what remains
+    ├── PriceRoseError           costs more than whoever asked has agreed to
     ├── RequestConflictError     one request id, two different questions
     ├── OvertakenError           another process took this step of a journal first
     ├── HandleClosedError        a sparse vector, a holdout or the like that has given all its answers
@@ -298,6 +299,27 @@ class InsufficientBudgetError(RefusedError):
         where = f" within the limit for {limit}" if limit else ""
         problem = f"this costs {currency} {requested:.6g} and {remaining:.6g} remains{where}"
         super().__init__(problem, remedy=remedy, text=f"{problem}. Nothing was spent. {remedy}.")
+
+
+class PriceRoseError(RefusedError):
+    """A question costs more now than whoever asked has agreed to; both are in the budget's own currency.
+
+    requested  what it would cost
+    agreed     what is left of the amount that was agreed to
+    currency   that of the budget: `epsilon` or `rho`
+    """
+
+    code = "price-rose"
+
+    def __init__(self, *, requested: float, agreed: float, currency: str) -> None:
+        self.requested = requested
+        self.agreed = agreed
+        self.currency = currency
+        super().__init__(
+            f"this costs {currency} {requested:.6g} now, and {agreed:.6g} is left of what was agreed to",
+            remedy="Nothing more was bought; what was bought before stays known. Ask for the price again, or "
+            "agree to more",
+        )
 
 
 class RequestConflictError(RefusedError):

@@ -12,6 +12,8 @@ import pytest
 from program import call
 from understudy.declaration.file import read
 from understudy.ledger.declared import project_files
+from understudy.privacy.cost import Cost
+from understudy.sessions.charge_limit import ChargeLimit
 
 DECLARATION = """\
 understudy: 1
@@ -177,10 +179,53 @@ def test_an_order_is_the_only_thing_that_a_command_buys(beside, remedy, extra, r
     assert not (folder / "understudy.ledger").exists()
 
 
-def test_prices_of_several_questions_in_a_session_are_told_to_be_of_the_next_one(run):
-    asked = ("ask", "--session", "a", "--alpha", "0.1", "--dry-run", "count age < 18")
-    assert "asked next" not in run(*asked)
-    assert "after the others it can cost more" in run(*asked, "count sex = F")
+def test_prices_of_several_questions_in_a_session_are_told_together(run):
+    asked = ("ask", "--session", "a", "--alpha", "0.1", "count age < 18")
+    assert "asked next" not in run(*asked, "--dry-run")
+    assert "asked next. All of them, in one command: at most" in run(*asked, "count sex = F", "--dry-run")
+    told = json.loads(run(*asked, "count sex = F", "--dry-run", "--json"))
+    [first], [both] = (one["together"].values() for one in told)
+    assert 0 < first < both
+    answers = json.loads(run(*asked, "count sex = F", "--json"))["answers"]
+    assert 0 < sum(cost for answer in answers for cost in answer["cost"].values()) <= both
+
+
+def test_a_command_ends_before_a_question_that_would_pass_its_price(run, folder, monkeypatch):
+    """Somebody else buys between two questions, and leaves less of beta for the rest."""
+    entered = ("ask", "--session", "a", "--alpha", "0.1", "--queries", "9")
+    questions = ("count age < 18 and sex = F", "count by sex, age")
+    asked = ChargeLimit.charged
+
+    def dearer(limit: ChargeLimit, cost: Cost) -> None:
+        asked(limit, cost)
+        limit.left = type(cost)(cost.units // 100)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ChargeLimit, "charged", dearer)
+        said = run(*entered, *questions, "--yes", status=1)
+        assert "question 2 of 2 costs epsilon" in said
+        assert "1 of 2 questions were answered, and stay known; nothing was bought for the rest" in said
+        assert "Give the same command again" in said
+        assert "not answered: count by sex, age" in said
+        assert said.count("source: measured") == 1
+        told = json.loads(
+            run(*entered, "count sex = M and age < 65", *questions[1:], "--yes", "--json", status=1)
+        )
+    assert [answer["question"] for answer in told["answers"]] == ["count sex = M and age < 65"]
+    assert told["unanswered"] == ["count by sex, age"]
+    assert told["error"]["kind"] == "PriceRoseError"
+    again = json.loads(run(*entered, *questions, "--yes", "--json"))["answers"]
+    assert [sum(answer["cost"].values()) > 0 for answer in again] == [False, True]
+
+
+def test_several_questions_that_cannot_all_be_paid_are_asked_about(run, folder):
+    """Those that can be paid would be: a script that says nothing pays for none of them."""
+    several = ("ask", "count by sex", "count by age", "count", "--epsilon", "0.7")
+    assert "Say --yes" in run(*several, status=2)
+    entered = ("ask", "--session", "a", "--alpha", "0.004", "--queries", "9")
+    each = [f"count age {op} {age} and sex = {sex}" for op, age in (("<", 18), ("<", 65)) for sex in "FM"]
+    assert "Say --yes" in run(*entered, *each, "count by age", "count by sex, age", status=2)
+    assert not (folder / "understudy.ledger").exists()
 
 
 def test_a_command_without_a_question_is_refused(run, folder):

@@ -46,7 +46,7 @@ ASKED = [  # the first is bought, and the others follow from it: a second purcha
 
 def opened(server):
     """The project and the session of the served table, in this process."""
-    return server.service.gate.house.tables["people"].use()
+    return server.service.gate.served.tables["people"].use()
 
 
 class TestAsking:

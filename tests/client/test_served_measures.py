@@ -60,7 +60,7 @@ def ada(served) -> Iterator[Connection]:
 def test_a_measure_with_a_price_is_the_recorded_release(served, ada, question):
     name = f"measure-{QUESTIONS.index(question)}"
     there = ada.ask(question, rho=0.01, request=name)
-    with served[0].gate.house.tables["people"].use() as here:
+    with served[0].gate.served.tables["people"].use() as here:
         recorded = here.project.prepare(question, rho=0.01).run(request=f"ada/{name}", analyst="ada")
     check_same(recorded, there)
 
@@ -83,7 +83,7 @@ def test_the_command_reads_every_measure(served, tmp_path, monkeypatch):
 def test_the_description_of_a_table_tells_its_measures(served, ada):
     told = {one["name"]: one.get("resolution") for one in ada.table("people").about["attributes"]}
     assert told == {"age": 1, "pay": 0.01, "sex": None}
-    with served[0].gate.house.tables["people"].use() as here:
+    with served[0].gate.served.tables["people"].use() as here:
         assert ada.table("people").domain == here.project.domain
 
 

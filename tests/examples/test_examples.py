@@ -142,7 +142,7 @@ def checked_exploration(folder: Path, *, rows: int, alpha: Fraction, steps: int,
     with serving(configured) as service:
         address = f"http://127.0.0.1:{service.addresses['http'].port}"
         report = asyncio.run(example.explored(address, token, steps=steps))
-        ledger = service.gate.house.tables["town"]
+        ledger = service.gate.served.tables["town"]
         with ledger.use() as opened:
             budget = opened.project.ledger.budget
             spent = budget.share(opened.project.ledger.spent_by()["explorer"])

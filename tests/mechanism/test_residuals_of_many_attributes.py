@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from itertools import combinations
+from math import prod
 
 import numpy as np
 import pytest
 
 from understudy.mechanism.matrix import residuals_of_order
+from understudy.mechanism.matrix.many_marginals import MARGIN, Centred, worst_pair
 from understudy.mechanism.matrix.residuals_of_order import ResidualsOfOrder
 
 SIZES = ((2, 2, 2, 3, 3, 4), (2, 5, 2, 5, 2, 2), (3, 3, 3, 3, 3))
@@ -129,3 +131,19 @@ def test_sets_that_are_equally_far_are_looked_at_once(monkeypatch):
     monkeypatch.setattr(ResidualsOfOrder, "_exact_loss", counted)
     assert parts.farthest_squared(weights) == 64 * 3**2 * 2 * 8
     assert looked == [8]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "order"), [(sizes, order) for sizes in SIZES for order in (1, 2, 3)] + [((2,) * 18, 2)]
+)
+def test_releases_and_classes_find_the_same_farthest_columns(sizes, order):
+    """Two derivations of one distance: patterns of ratios in floats, and sets of differing attributes, exactly."""
+    parts = ResidualsOfOrder(sizes, order)
+    weights = parts.weights(needed(parts))
+    factors = {str(i): Centred(size) for i, size in enumerate(sizes)}
+    weighted = {
+        tuple(map(str, part)): float(w * w * prod(sizes[i] * (sizes[i] - 1) for i in part))
+        for part, w in zip(parts.all, weights, strict=True)
+    }
+    exact, bound = parts.farthest_squared(weights), 2 * worst_pair(factors, weighted)
+    assert exact <= bound <= exact + 2.001 * MARGIN * sum(weighted.values())

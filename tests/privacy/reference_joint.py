@@ -31,7 +31,7 @@ WIDE = Fraction(3, 10)
 
 GROWTH = Fraction(21, 20)
 SWEEPS = 2
-"""So many sweeps, unless told otherwise, whenever the bound has grown by this factor since the last ones."""
+"""So many sweeps are made whenever the bound has grown by this factor since the last ones."""
 
 LARGEST = 1 << 60
 """No more units than this are priced jointly: sums of them stay within 64 bits."""
@@ -78,7 +78,6 @@ class Joint:
     """The accountant of every ledger: located events jointly, all others by their sum."""
 
     budget: Budget
-    sweeps: int = SWEEPS
 
     def start(self) -> JointState:
         return JointState()
@@ -111,7 +110,7 @@ class Joint:
         """Sweep when the bound has grown, or would pass the cap; then show it."""
         bound = state.bound()
         if bound * GROWTH.denominator > state.swept * GROWTH.numerator:
-            for _ in range(self.sweeps):
+            for _ in range(SWEEPS):
                 state = _swept(state)
             bound = state.bound()
             state = replace(state, swept=bound)

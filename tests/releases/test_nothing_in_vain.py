@@ -173,3 +173,22 @@ def test_the_forecast_of_memory_covers_what_is_allocated(method, order):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert need.total / 10 <= peak <= need.total + 8_000_000
+
+
+@pytest.mark.parametrize(
+    ("method", "sizes", "rows", "terms"),
+    [("ic", [10] * 6, 20_000, {"rows": 10, "most_rounds": 60}), ("smalldb", [2000], 300, {"size": 2})],
+)
+def test_methods_that_fit_no_model_are_forecast_as_well(method, sizes, rows, terms):
+    """A weight for every cell of a million, and a matrix of 2,000 kinds of rows by as many queries."""
+    p = project(sizes, rows)
+    asked = {"epsilon": 1, "method": method, **terms}
+    need = us.forecast(p, us.marginals(1), **asked).need
+    with pytest.raises(UnderstudyError, match=r"the stand-in.*is allowed.*Nothing was spent"):
+        us.release(p, us.marginals(1), **asked, memory=need.total - 1)
+    assert p.ledger.spent.units == 0
+    tracemalloc.start()
+    us.release(p, us.marginals(1), **asked)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert need.parts["the stand-in"] / 10 <= peak <= need.total + 12_000_000

@@ -17,7 +17,7 @@ from understudy.ledger.store import DurableLedger
 from understudy.server.answering import Answering
 from understudy.server.asked import Asked
 from understudy.server.config import ApproveAbove, Rates, SharedSession
-from understudy.server.house import ServedTable
+from understudy.server.served_tables import ServedTable
 from understudy.sessions.session import Session
 
 
@@ -388,9 +388,9 @@ def test_a_question_that_became_dearer_in_the_queue_waits_for_approval(tmp_path,
     [ada] = tokens(configured, "ada")
     asked, price = [], Session.price
 
-    def rising(self, question, analyst=None):
+    def rising(self, question, analyst=None, *, error=None):
         asked.append(question)
-        told = price(self, question, analyst)
+        told = price(self, question, analyst, error=error)
         return told if len(asked) == 1 else type(told)(self.remaining.units * 3 // 4)
 
     monkeypatch.setattr(Session, "price", rising)

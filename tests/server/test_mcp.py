@@ -339,7 +339,7 @@ def test_schemas_are_schemas_and_inputs_use_only_what_is_checked(house):
         "exclusiveMinimum",
         "items", "minItems", "maxItems",
     }  # fmt: skip
-    for tool in Toolbox(house[0].gate, house[0].rooms.releases).tools.values():
+    for tool in Toolbox(house[0].gate, house[0].services.releases).tools.values():
         Draft202012Validator.check_schema(tool.takes)
         Draft202012Validator.check_schema(tool.gives)
         for one in tool.takes["properties"].values():

@@ -68,7 +68,7 @@ BODIES = {
 @pytest.mark.parametrize("version", ["2025-11-25", "2026-07-28", "2024-01-01", "x" * 500])
 @pytest.mark.parametrize("name", BODIES)
 def test_a_body_that_is_no_request_is_refused_and_changes_nothing(house, agent, name, version):
-    before = house[0].gate.house.tables["people"].generation
+    before = house[0].gate.served.tables["people"].generation
     status, told, _ = agent.post(raw=BODIES[name], headers=JSON | {"mcp-protocol-version": version})
     assert status in (200, 202, 400, 404, 406), told
     if status == 200:
@@ -76,7 +76,7 @@ def test_a_body_that_is_no_request_is_refused_and_changes_nothing(house, agent, 
     elif status != 202:
         assert "error" in told
         assert "Traceback" not in str(told)
-    assert house[0].gate.house.tables["people"].generation == before
+    assert house[0].gate.served.tables["people"].generation == before
     assert "result" in agent.send("ping")
 
 

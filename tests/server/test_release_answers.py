@@ -18,7 +18,7 @@ from understudy.errors import QueryError
 from understudy.server import release_answers
 from understudy.server.problems import Problem, problem_of
 from understudy.server.release_answers import ReleaseAnswers
-from understudy.server.release_shelf import ReleaseShelf
+from understudy.server.served_releases import ServedReleases
 
 QUESTIONS = (
     "count by sex",
@@ -91,7 +91,7 @@ def test_what_is_refused(town: ServedTown, release, body, status, code):
 
 
 def test_a_release_and_a_file_of_a_release_that_are_not_there_are_told_apart(town: ServedTown):
-    shelf = ReleaseShelf(town.folder / "releases")
+    shelf = ServedReleases(town.folder / "releases")
     for name in ("absent", "..", ""):
         with pytest.raises(Problem, match="There is no such release"):
             shelf.file(name, "certificate.json")
@@ -130,7 +130,7 @@ def shelf(town: ServedTown, tmp_path: Path) -> Path:
 
 
 def test_a_large_release_and_a_large_answer_are_left_to_whoever_downloads_it(shelf: Path, monkeypatch):
-    answers = ReleaseAnswers(ReleaseShelf(shelf))
+    answers = ReleaseAnswers(ServedReleases(shelf))
     monkeypatch.setattr(release_answers, "MOST_CELLS", 2)
     with pytest.raises(Problem, match="cells") as many:
         answers.answer("2026-spring", "count by sex")
@@ -146,7 +146,7 @@ def test_a_large_release_and_a_large_answer_are_left_to_whoever_downloads_it(she
 def test_a_release_is_opened_once_and_again_when_it_was_made_anew(shelf: Path, monkeypatch):
     for name in "abcde":
         shutil.copytree(shelf / "2026-spring", shelf / name)
-    answers = ReleaseAnswers(ReleaseShelf(shelf))
+    answers = ReleaseAnswers(ServedReleases(shelf))
     first = answers.opened("a")
     assert answers.opened("a") is first
     certificate = shelf / "a" / "certificate.json"
@@ -161,7 +161,7 @@ def test_a_release_is_opened_once_and_again_when_it_was_made_anew(shelf: Path, m
 def test_a_damaged_release_is_a_refusal(shelf: Path):
     (shelf / "2026-spring" / "standin.npz").write_bytes(b"not a model")
     with pytest.raises(Problem, match="cannot be read") as refused:
-        ReleaseAnswers(ReleaseShelf(shelf)).answer("2026-spring", "count")
+        ReleaseAnswers(ServedReleases(shelf)).answer("2026-spring", "count")
     assert refused.value.status == 409
 
 

@@ -9,7 +9,7 @@ from fastapi import FastAPI
 from fastapi.routing import APIRoute
 
 from served import Client, config, people, serving, tokens
-from understudy.server.http.app import Rooms, admin_app, http_app
+from understudy.server.http.app import Services, admin_app, http_app
 from understudy.server.mcp.tools import Toolbox
 from understudy.server.metrics import Metrics
 from understudy.server.store import ServerStore
@@ -103,7 +103,7 @@ def house(tmp_path_factory):
         with store.writing() as tx:
             tx.execute("UPDATE token SET expires = ? WHERE id = ?", (store.now() - 1, old.id))
     with serving(configured) as service:
-        service.rooms.gate.rates._per_second = 1e9
+        service.services.gate.rates._per_second = 1e9
         yield service, found
 
 
@@ -123,14 +123,14 @@ def test_every_route_stands_in_the_table(tmp_path):
 
         store = stack.enter_context(ServerStore(configured.state))
         gate = Gate.opened(configured, store)
-        stack.callback(gate.house.close)
-        rooms = Rooms.behind(gate, Metrics())
+        stack.callback(gate.served.close)
+        services = Services.behind(gate, Metrics())
         found = {
             (door, method, path)
-            for door, app in (("http", http_app(rooms)), ("admin", admin_app(rooms)))
+            for door, app in (("http", http_app(services)), ("admin", admin_app(services)))
             for method, path in described_routes(app)
         }
-        found |= {("mcp", "CALL", tool) for tool in Toolbox(gate, rooms.releases).tools}
+        found |= {("mcp", "CALL", tool) for tool in Toolbox(gate, services.releases).tools}
     assert {route for route in found if (route[0], route[2]) not in PUBLIC} == set(RIGHTS)
 
 

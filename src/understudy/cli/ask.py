@@ -24,7 +24,7 @@ from understudy.cli.prices import (
     noise_told,
     price_told,
 )
-from understudy.cli.progress import busy
+from understudy.cli.progress import busy, looking
 from understudy.cli.terminal import say
 
 if TYPE_CHECKING:
@@ -119,6 +119,13 @@ def ask(
             "the release of this name that the server shows."
         ),
     ] = "",
+    in_session: Annotated[
+        bool,
+        typer.Option(
+            "--in-session",
+            help="With --url and --error: keep the error in the server's session, by what is known there.",
+        ),
+    ] = False,
     table: Annotated[
         str, typer.Option(help="With --url: which table of the server, where it has several.")
     ] = "",
@@ -150,7 +157,7 @@ def ask(
                 "beta": beta is not None, "dry_run": dry_run, "yes": yes, "max_cells": max_cells is not None,
                 "analyst": analyst, "request": request,
                 "session": session is not None, "alpha": alpha is not None, "queries": queries is not None,
-                "buy": buy, "table": table, "why": why,
+                "buy": buy, "table": table, "why": why, "in_session": in_session,
             }
         )  # fmt: skip
         ask_release(
@@ -170,13 +177,16 @@ def ask(
         check_noise_name(noise)
         ask_server(
             questions, url, table=table, why=why,
-            price={"epsilon": epsilon, "rho": rho, "error": error, "noise": cast("Noise", noise)},
+            price={
+                "epsilon": epsilon, "rho": rho, "error": error, "in_session": in_session,
+                "noise": cast("Noise", noise),
+            },
             request=request, dry_run=dry_run, yes=yes, everything=everything, out=out, overwrite=overwrite,
             as_json=as_json,
         )  # fmt: skip
         return
-    if table or why:
-        raise ParameterError("--table and --why are for a server: add --url ADDRESS")
+    if table or why or in_session:
+        raise ParameterError("--table, --why and --in-session are for a server: add --url ADDRESS")
     from understudy.answer.limits import MAX_CELLS
     from understudy.ledger.interface import fresh_request
     from understudy.project import open_project
@@ -199,7 +209,7 @@ def ask(
     most = MAX_CELLS if max_cells is None else max_cells
     price: dict[str, Any] = {"epsilon": epsilon, "rho": rho, "error": error, "noise": noise}
     if session is not None:
-        from understudy.cli.session import ask_in_session, open_named, show_session_prices
+        from understudy.cli.session import open_named
         from understudy.sessions.terms import read_class
 
         order = read_class(buy[0]) if buy else None
@@ -211,6 +221,8 @@ def ask(
 
             order_class(entered, order, dry_run=dry_run, yes=yes, as_json=as_json)
             return
+        from understudy.cli.ask_session import ask_in_session, show_session_prices
+
         if dry_run:
             show_session_prices(entered, questions, error, as_json=as_json)
             return
@@ -242,7 +254,7 @@ def ask(
     if_interrupted(lambda: _kept(opened, names, shown, f" with --request {called}" if not request else ""))
     for question, one, name in zip(questions, prepared, names, strict=True):
         paid = opened.ledger.find(name) is not None
-        with busy(f"Looking: {question}", quiet=as_json):
+        with busy(looking(question, len(answers), len(questions)), quiet=as_json):
             answers.append(one.run(request=name, analyst=analyst))
         public = answers[-1].source == "public"
         charges.append(Charged(answers[-1].cost, one.quote.cost, repeated=paid, public=public))
@@ -269,7 +281,7 @@ def _confirm(
     new = [
         one.quote.cost.units for one, name in zip(prepared, names, strict=True) if ledger.find(name) is None
     ]
-    confirm(type(ledger.budget.cap)(sum(new)), ledger, yes=yes, quiet=quiet)
+    confirm(type(ledger.budget.cap)(sum(new)), ledger, yes=yes, quiet=quiet, several=len(new) > 1)
 
 
 def _give(

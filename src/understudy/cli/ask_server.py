@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from understudy.cli.answer_file import answers_for_machines, check_answer_file, write_answer_file
+from understudy.cli.ask_session import stopped_as_plain, tell_stopped, why_stopped
 from understudy.cli.interrupt import if_interrupted
 from understudy.cli.options import emit
 from understudy.cli.prices import confirm, error_line, left_as_plain, left_told, noise_told, price_told
-from understudy.cli.progress import busy
+from understudy.cli.progress import busy, looking
 from understudy.cli.terminal import say
-from understudy.errors import ParameterError
+from understudy.client.many import MOST_PRICED
+from understudy.errors import ParameterError, PriceRoseError
 
 if TYPE_CHECKING:
     from understudy.client.remote_table import RemoteTable
@@ -29,6 +31,7 @@ class ServerPrice(TypedDict):
     epsilon: float | None
     rho: float | None
     error: float | None
+    in_session: bool
     noise: Noise
 
 
@@ -80,13 +83,13 @@ def ask_server(
     check_answer_file(out, questions, overwrite=overwrite)
     with connect(url) as server:
         asked = server.table(table or None)
-        quotes = [asked.quote(question, **price) for question in questions]  # finds every mistake first
+        quotes = asked.quote_all(questions, **price)  # finds every mistake first
+        together = _together(quotes)
         purse = _purse(asked)
         if dry_run:
-            _show_quotes(quotes, purse.budget, as_json=as_json)
+            _show_quotes(quotes, together, purse.budget, as_json=as_json)
             return
-        most = type(purse.remaining)(sum(quote.cost.units for quote in quotes))
-        confirm(most, purse, yes=yes, quiet=as_json)
+        confirm(together[-1], purse, yes=yes, quiet=as_json, several=len(questions) > 1)
         called = request or fresh_request()
         names = [f"{called}.{i}" if len(questions) > 1 else called for i in range(1, len(questions) + 1)]
         again = "" if request else f" with --request {called}"
@@ -94,9 +97,19 @@ def ask_server(
             f"what was charged stays in the ledger: give the same command{again} again, and pay nothing twice"
         )
         given: list[dict[str, Any]] = []
-        for question, name in zip(questions, names, strict=True):
-            with busy(f"Asking: {question}", quiet=as_json):
-                answer = asked.ask(question, **price, why=why, request=name)
+        charged, stopped = 0, None
+        for question, name, so_far in zip(questions, names, together, strict=True):
+            agreed = type(so_far)(max(so_far.units - charged, 0))
+            most = agreed.amount if len(questions) > 1 else None
+            try:
+                with busy(looking(question, len(given), len(questions), "Asking"), quiet=as_json):
+                    answer = asked.ask(question, **price, most=most, why=why, request=name)
+            except PriceRoseError as refusal:
+                stopped = refusal
+                break
+            charged += min(
+                answer.cost.units, agreed.units
+            )  # what was paid under the request before is not new
             if not as_json:
                 from understudy.cli.show_answers import show
 
@@ -104,11 +117,32 @@ def ask_server(
             share = purse.budget.share(answer.cost)
             given.append({"question": question, **answer.as_dict(), "share": share, "request": name})
             write_answer_file(out, answer, overwrite=overwrite, quiet=as_json)
-        left = _purse(asked)
+        left, unanswered = _purse(asked), questions[len(given) :]
+        why_not = "" if stopped is None else why_stopped(stopped, together[-1], len(given), len(questions))
         if not as_json:
             say(f"to you: {left_told(left.remaining, left.budget)}")
+            if stopped is not None:
+                tell_stopped(f"{why_not}{again}", unanswered, quiet=False)
             return
-        emit(answers_for_machines(given, out, **left_as_plain(left.remaining, left.budget)))
+        told = left_as_plain(left.remaining, left.budget)
+        if stopped is not None:
+            told |= stopped_as_plain(stopped, f"{why_not}{again}", unanswered)
+        emit(answers_for_machines(given, out, **told))
+        if stopped is not None:
+            tell_stopped(why_not, unanswered, quiet=True)
+
+
+def _together(quotes: list[ServerQuote]) -> list[Cost]:
+    """The most that the first question costs, the first two, and so on: a server tells it for 50 at a time."""
+    found: list[Cost] = []
+    before = 0  # of the requests for prices that came before
+    for place, quote in enumerate(quotes):
+        if place and place % MOST_PRICED == 0:
+            before = found[-1].units
+        alone = found[-1].units + quote.cost.units if found else quote.cost.units
+        units = alone if quote.together is None else before + quote.together.units
+        found.append(type(quote.cost)(units))
+    return found
 
 
 def _purse(table: RemoteTable) -> _ServedBudget:
@@ -123,7 +157,7 @@ def _purse(table: RemoteTable) -> _ServedBudget:
     return _ServedBudget(whole, cost_from_plain({told.currency: told.yours.amount}))
 
 
-def _show_quotes(quotes: list[ServerQuote], budget: Budget, *, as_json: bool) -> None:
+def _show_quotes(quotes: list[ServerQuote], together: list[Cost], budget: Budget, *, as_json: bool) -> None:
     if as_json:
         emit(
             [
@@ -134,6 +168,7 @@ def _show_quotes(quotes: list[ServerQuote], budget: Budget, *, as_json: bool) ->
                     "unit": quote.unit,
                     "beta": quote.beta,
                     "share": quote.share,
+                    "together": {so_far.currency: so_far.amount},
                     "payable": quote.is_payable,
                     "needs_approval": quote.needs_approval,
                     "noise": quote.noise,
@@ -141,7 +176,7 @@ def _show_quotes(quotes: list[ServerQuote], budget: Budget, *, as_json: bool) ->
                         {"column": one.column, "unit": one.unit, "error": one.error} for one in quote.forecast
                     ],
                 }
-                for quote in quotes
+                for quote, so_far in zip(quotes, together, strict=True)
             ]
         )
         return
@@ -159,3 +194,5 @@ def _show_quotes(quotes: list[ServerQuote], budget: Budget, *, as_json: bool) ->
             say("  a custodian has to approve it first")
         if not quote.is_payable:
             say("  what is left to you does not pay for it")
+    if len(quotes) > 1:
+        say(f"All of them, in one command: at most {price_told(together[-1], budget)}")

@@ -177,6 +177,7 @@ def confirm(
     *,
     yes: bool,
     quiet: bool,
+    several: bool = False,
     question: str = "Ask it?",
     refusal: str = "Nothing was asked",
     instead: str = "ask for a wider error",
@@ -184,9 +185,12 @@ def confirm(
     """Ask a person at a terminal before a large part of the budget is spent; a script must have said --yes.
 
     `quiet` is a command that speaks to machines: it never asks. Raises typer's Exit, with status 1, where the
-    person says no, and a ParameterError where a script did not say it. `question`, `refusal` and `instead` are the
-    words of the command: what is asked, what a no means, and what else a script could do.
+    person says no, and a ParameterError where a script did not say it. Of `several` questions, those that can be
+    paid are answered where all of them cannot: what they take is at most what is left. `question`, `refusal` and
+    `instead` are the words of the command: what is asked, what a no means, and what else a script could do.
     """
+    if several:
+        cost = min(cost, ledger.remaining, key=lambda one: one.units)
     if yes or not is_large(cost, ledger):
         return
     told = f"this takes up to {price_told(cost, ledger.budget)}; {left_told(ledger.remaining, ledger.budget)}"

@@ -52,6 +52,15 @@ def busy(what: str, *, quiet: bool) -> Iterator[Callable[[], AbstractContextMana
         yield display.paused
 
 
+def looking(question: str, before: int, of: int, doing: str = "Looking") -> str:
+    """What is said while a question is answered: which of several it is, after `before` others.
+
+    >>> looking("count", 0, 1), looking("count", 2, 9)
+    ('Looking: count', 'Looking (3 of 9): count')
+    """
+    return f"{doing}: {question}" if of == 1 else f"{doing} ({before + 1} of {of}): {question}"
+
+
 @contextmanager
 def bar(what: str, *, quiet: bool) -> Iterator[Callable[[str, float], None]]:
     """A bar for work that knows how much of it is done: call what it gives with words and a part of 1."""

@@ -17,6 +17,7 @@ from understudy.cli.options import Json, ProjectFile, emit, tell_unread
 from understudy.cli.progress import release_bar
 from understudy.cli.terminal import say, warn
 from understudy.errors import ParameterError, RequestConflictError, UnderstudyError
+from understudy.releases.method_names import OFFERED
 
 if TYPE_CHECKING:
     from understudy.project import Project
@@ -39,7 +40,7 @@ def release(
     max_cells: Annotated[
         int | None, typer.Option(min=1, help="Leave out marginals with more cells than this.")
     ] = None,
-    method: Annotated[str, typer.Option(help="auto, adaptive, residual, mwem, smalldb, ic or aim.")] = "auto",
+    method: Annotated[str, typer.Option(help=f"{', '.join(OFFERED[:-1])} or {OFFERED[-1]}.")] = "auto",
     delta: Annotated[
         float | None, typer.Option(help="Of the release; by default that of the project's budget.")
     ] = None,

@@ -130,10 +130,10 @@ class Connection:
 
         Without a price the `question` is asked in the session of the table, free where it follows from what
         anybody bought; of the keywords `terms`, `epsilon`, `rho` or `error` (in people, or the unit of the
-        numbers) measures it by itself, with `noise`. A question that needs an approval raises an
-        `ApprovalNeededError` whose `id` fetches the answer later, or is waited for: `wait` is a number of seconds,
-        or True. Returns a `SqlAnswer` for a SELECT statement, else an `Answer`. Everything else, and what is
-        raised, is as in `RemoteTable.ask`.
+        numbers) measures it by itself, with `noise`; with `in_session` the `error` is kept in the session. A
+        question that needs an approval raises an `ApprovalNeededError` whose `id` fetches the answer later, or is
+        waited for: `wait` is a number of seconds, or True. Returns a `SqlAnswer` for a SELECT statement, else an
+        `Answer`. Everything else, and what is raised, is as in `RemoteTable.ask`.
         """
         return self.table(table).ask(question, **terms)
 
@@ -169,14 +169,17 @@ class Connection:
         epsilon: float | None = None,
         rho: float | None = None,
         error: float | None = None,
+        in_session: bool = False,
         noise: Noise = "auto",
     ) -> ServerQuote:
         """The most that a `question` would cost now, its error, and whether it needs an approval. Costs nothing.
 
-        `epsilon`, `rho`, `error` and `noise` are those of `ask`. Returns a `ServerQuote`. Raises as
+        `epsilon`, `rho`, `error`, `in_session` and `noise` are those of `ask`. Returns a `ServerQuote`. Raises as
         `RemoteTable.quote` does.
         """
-        return self.table(table).quote(question, epsilon=epsilon, rho=rho, error=error, noise=noise)
+        return self.table(table).quote(
+            question, epsilon=epsilon, rho=rho, error=error, in_session=in_session, noise=noise
+        )
 
     def session(self, *, table: str | None = None, own: bool = False) -> RemoteSession:
         """The session in which questions without a price are asked; with `own`, one of your own is opened.

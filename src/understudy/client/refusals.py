@@ -15,6 +15,7 @@ from understudy.errors import (
     LedgerError,
     OvertakenError,
     ParameterError,
+    PriceRoseError,
     ProtectionError,
     QueryError,
     RefusedError,
@@ -39,6 +40,7 @@ CLASSES: dict[str, type[UnderstudyError]] = {
         LedgerError,
         OvertakenError,
         ParameterError,
+        PriceRoseError,
         ProtectionError,
         QueryError,
         RefusedError,
@@ -55,6 +57,7 @@ CLASSES: dict[str, type[UnderstudyError]] = {
 """The errors that are made by their code; the codes are the same in every version."""
 
 FIELDS: dict[type[UnderstudyError], dict[str, Any]] = {
+    PriceRoseError: {"requested": 0.0, "agreed": 0.0, "currency": ""},
     RequestConflictError: {"request": "", "question": "", "analyst": ""},
     StatementError: {"reason": "failed"},
     TooLargeError: {"cells": 0, "limit": 0},

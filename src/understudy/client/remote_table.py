@@ -38,11 +38,16 @@ Told = Answer | SqlAnswer
 
 
 def _price(
-    epsilon: float | None, rho: float | None, error: float | None, noise: Noise
+    epsilon: float | None,
+    rho: float | None,
+    error: float | None,
+    noise: Noise,
+    in_session: bool,  # noqa: FBT001
 ) -> dict[str, float | str]:
     """The price of a question and its noise, as far as they are given, as the server takes them."""
     given = {"epsilon": epsilon, "rho": rho, "error": error}
     price: dict[str, float | str] = {name: float(value) for name, value in given.items() if value is not None}
+    price |= {"in_session": True} if in_session else {}
     return price if noise == "auto" else {**price, "noise": noise}
 
 
@@ -60,6 +65,8 @@ class AskTerms(TypedDict, total=False):
     epsilon: float | None
     rho: float | None
     error: float | None
+    in_session: bool
+    most: float | None
     noise: Noise
     uncertified: bool
     why: str
@@ -95,6 +102,8 @@ class RemoteTable:
         epsilon: float | None = None,
         rho: float | None = None,
         error: float | None = None,
+        in_session: bool = False,
+        most: float | None = None,
         noise: Noise = "auto",
         uncertified: bool = True,
         why: str = "",
@@ -108,10 +117,12 @@ class RemoteTable:
 
         At most one of `epsilon`, `rho` and `error` (in people, or in the unit of the numbers where they are no
         counts) gives the question a price of its own; `noise` is then the noise that it gets, the best one unless
-        it is named (`bounded`: a certain error). Where the budget cannot pay, the session answers with what nobody
-        vouches for, unless `uncertified` is False.
-        `why` is what a custodian reads where the question needs an approval; `wait` says how many seconds to
-        wait for that, or, as True, to wait until somebody has decided. The question has a fresh request id
+        it is named (`bounded`: a certain error). With `in_session` the `error` is kept in the session, by what is
+        known there, at the price and with the promise of a session's own `ask(…, error=…)`. `most`, in the table's
+        currency, is what may be charged at most: where the question costs more now, a `PriceRoseError` says so.
+        Where the budget cannot pay, the session answers with what nobody vouches for, unless `uncertified` is
+        False. `why` is what a custodian reads where the question needs an approval; `wait` says how many seconds
+        to wait for that, or, as True, to wait until somebody has decided. The question has a fresh request id
         unless `request` names one; under the same id it gets the same answer, and is paid once.
 
         Raises what the library raises for a table of one's own: a `QueryError`, an `InsufficientBudgetError` and
@@ -124,7 +135,8 @@ class RemoteTable:
                 "a question to a server is text", remedy="write it as `count age < 30 by sex`, or as SQL"
             )
         body: dict[str, Any] = {"question": question, "request": request or fresh_request()}
-        body |= _price(epsilon, rho, error, noise)
+        body |= _price(epsilon, rho, error, noise, in_session)
+        body |= {} if most is None else {"most": float(most)}
         body |= {} if uncertified else {"uncertified": False}
         body |= {"why": why} if why else {}
         status, document = self._transport.post(
@@ -152,14 +164,16 @@ class RemoteTable:
         epsilon: float | None = None,
         rho: float | None = None,
         error: float | None = None,
+        in_session: bool = False,
         noise: Noise = "auto",
     ) -> ServerQuote:
         """The most that a `question` would cost at this moment, its error, and whether it needs an approval.
 
-        `epsilon`, `rho`, `error` and `noise` are those of `ask`. Costs nothing, and the server looks at nothing.
-        Returns a `ServerQuote`. Raises what `ask` would, except that what cannot be paid is told by `is_payable`.
+        `epsilon`, `rho`, `error`, `in_session` and `noise` are those of `ask`. Costs nothing, and the server looks
+        at nothing. Returns a `ServerQuote`. Raises what `ask` would, except that what cannot be paid is told by
+        `is_payable`.
         """
-        body = {"question": question, **_price(epsilon, rho, error, noise)}
+        body = {"question": question, **_price(epsilon, rho, error, noise, in_session)}
         return ServerQuote.from_plain(self._transport.post("tables", self.name, "price", body=body)[1])
 
     def quote_all(
@@ -169,14 +183,19 @@ class RemoteTable:
         epsilon: float | None = None,
         rho: float | None = None,
         error: float | None = None,
+        in_session: bool = False,
         noise: Noise = "auto",
     ) -> list[ServerQuote]:
-        """The price of each of `questions` by itself, in their order, in as few requests as needed. Costs nothing.
+        """The price of each of `questions` as the next one, in their order, in as few requests as needed.
 
-        `epsilon`, `rho`, `error` and `noise` are those of `ask`, for all of them. Returns a `ServerQuote` for
-        each. Raises the refusal of the first question that would be refused, such as a `QueryError`.
+        Costs nothing. `together` is the most that a question and those before it in its request (of up to 50)
+        cost.
+
+        `epsilon`, `rho`, `error`, `in_session` and `noise` are those of `ask`, for all of them. Returns a
+        `ServerQuote` for each. Raises the refusal of the first question that would be refused, such as a
+        `QueryError`.
         """
-        terms = _price(epsilon, rho, error, noise)
+        terms = _price(epsilon, rho, error, noise, in_session)
         quotes: list[ServerQuote] = []
         for part in batches(questions):
             body = {"questions": list(part), **terms}
@@ -205,7 +224,8 @@ class RemoteTable:
         """
         listed = list(questions)
         price = {name: terms.get(name) for name in ("epsilon", "rho", "error")}
-        self.quote_all(listed, **price, noise=terms.get("noise", "auto"))
+        in_session = terms.get("in_session", False)
+        self.quote_all(listed, **price, noise=terms.get("noise", "auto"), in_session=in_session)
         name = terms.pop("request", None)
 
         def ask(place: int) -> Told:
@@ -374,6 +394,8 @@ class RemoteSession:
         self,
         question: str,
         *,
+        error: float | None = None,
+        most: float | None = None,
         uncertified: bool = True,
         why: str = "",
         request: str | None = None,
@@ -381,17 +403,27 @@ class RemoteSession:
     ) -> Told:
         """Answer a `question` within the promise of the session, as `RemoteTable.ask` does without a price.
 
+        With an `error`, in people or in the unit of the numbers, it is within that; see `Session.ask`. `most`,
         `uncertified`, `why`, `request` and `wait` are those of `RemoteTable.ask`, and so is what is raised. What
         the question buys is charged to the table's budget; what follows from earlier purchases is free.
         """
-        return self._table.ask(question, uncertified=uncertified, why=why, request=request, wait=wait)
+        return self._table.ask(
+            question,
+            error=error,
+            in_session=error is not None,
+            most=most,
+            uncertified=uncertified,
+            why=why,
+            request=request,
+            wait=wait,
+        )
 
-    def price(self, question: str) -> ServerQuote:
+    def price(self, question: str, *, error: float | None = None) -> ServerQuote:
         """The most that a `question` would cost in the session at this moment; nothing is asked or charged.
 
-        Returns a `ServerQuote`. Raises as `RemoteTable.quote` does.
+        `error` is that of `ask`. Returns a `ServerQuote`. Raises as `RemoteTable.quote` does.
         """
-        return self._table.quote(question)
+        return self._table.quote(question, error=error, in_session=error is not None)
 
     def __repr__(self) -> str:
         whose = "shared" if self.is_shared else "own"

@@ -28,6 +28,7 @@ class ServerQuote:
     needs_approval  whether a custodian would have to approve it first
     noise           of a question with a price of its own, which noise it would get; None where it is public
     forecast        of a question with a price of its own, the error of each column in the column's own unit
+    together        of several questions, the most that this one and those before it cost; None where nobody says
     """
 
     question: str
@@ -41,6 +42,7 @@ class ServerQuote:
     forecast: tuple[ColumnForecast, ...] = ()
     noise: str | None = None
     unit: str = "people"
+    together: Cost | None = None
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> ServerQuote:
@@ -61,6 +63,7 @@ class ServerQuote:
             ),
             noise=plain.get("noise"),
             unit=plain.get("unit", "people"),
+            together=cost_from_plain(plain["together"]) if "together" in plain else None,
         )
 
     @property

@@ -190,17 +190,27 @@ class ChargedAccess:
         """
         self._truth.check_unchanged()
         debit = self._charge(event, question, terms)
-        known = self.ledger.answered(debit) if debit.repeated else None
-        if known is None and debit.event != event:
-            # Other rows may have been charged for; so they may by version 0.1, which told versions apart by less.
-            raise RequestConflictError(
-                f"the request {debit.request!r} was charged for another version of the table, "
-                "and never answered",
-                remedy="take a new one",
-            )
-        if known is None:
-            known = self.ledger.settle(debit, as_json(look()))
-        return Paid(debit, json.loads(known))
+
+        def checked() -> Any:
+            if debit.event != event:
+                # Other rows may have been charged for; also by version 0.1, which told versions apart by less.
+                raise RequestConflictError(
+                    f"the request {debit.request!r} was charged for another version of the table, "
+                    "and never answered",
+                    remedy="take a new one",
+                )
+            return look()
+
+        return Paid(debit, kept_or_made(self.ledger, debit, checked))
+
+
+def kept_or_made(ledger: Ledger, debit: Debit, look: Callable[[], Any]) -> Any:
+    """What was released for a debit: what the ledger keeps, else what `look` returns, kept before it is told.
+
+    A debit that this call charged was never answered, and is not looked for.
+    """
+    known = ledger.answered(debit) if debit.repeated else None
+    return json.loads(ledger.settle(debit, as_json(look())) if known is None else known)
 
 
 def as_json(told: Any) -> bytes:

@@ -6,7 +6,6 @@ the noise of a mechanism; whatever depends on it afterwards is post-processing.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -14,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from understudy.curator.door import kept_or_made
 from understudy.curator.key_terms import key_terms, key_terms_of_people
 from understudy.errors import ParameterError, RefusedError
 from understudy.ledger.interface import Ledger
@@ -232,14 +232,15 @@ class ColumnCurator:
     def _paid(
         self, event: Event, question: str, request: str, look: Callable[[], Any], analyst: str = ""
     ) -> Any:
-        """Charge, look, keep, release; what was answered before is told again and costs nothing."""
+        """Charge, look, keep, release; what was answered before is told again and costs nothing.
+
+        The question has the version of the source, so that a request for other rows is refused by the ledger. A
+        `Curator` has a declared table, whose version is in the event, and whose older requests it has to find.
+        """
         self._reader.source.check_unchanged()
         version = sha256(self._reader.source_name.encode()).hexdigest()[:16]
         debit = self.ledger.charge(event, question=f"{question} @{version}", request=request, analyst=analyst)
-        known = self.ledger.answered(debit) if debit.repeated else None
-        if known is None:
-            known = self.ledger.settle(debit, json.dumps(look(), separators=(",", ":")).encode())
-        return json.loads(known)
+        return kept_or_made(self.ledger, debit, look)
 
 
 EVIDENT = 4.0

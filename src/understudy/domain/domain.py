@@ -165,7 +165,10 @@ class Domain:
         return tuple(reversed(codes))
 
     def labels(self, cells: Sequence[int], names: Iterable[str] | None = None) -> tuple[str, ...]:
-        """The labels of a cell, whose codes are `cells`: one for each attribute of `names`, or of all."""
+        """The labels of a cell, whose codes are `cells`: one for each attribute of `names`, or of all.
+
+        Raises a `DomainError` for an unknown name.
+        """
         names = self.names if names is None else tuple(names)
         return tuple(self[name].labels[code] for name, code in zip(names, cells, strict=True))
 

@@ -60,11 +60,12 @@ def warm_start(
 class OnlineConstruction:
     """Counts from a stand-in that is checked by the sparse vector, and updated where it is wrong.
 
-    `table` is the project, or its Curator; `update` is any database update algorithm, `terms` what is promised
-    and paid. `start` is a stand-in to begin with, such as that of `warm_start`; by default it is the algorithm's
-    own. Under the same `name` the construction goes on where it was, in any process, since its updates are kept
-    in the ledger; `analyst` is whose share of the budget pays. `updates` and `asked` are how many updates were
-    made and how many questions were asked so far.
+    `table` is the project, or its Curator; `update` is any database update algorithm, `terms` what is promised and
+    paid. `start` is a stand-in to begin with, such as that of `warm_start`; by default it is the algorithm's own.
+    Under the same `name` the construction goes on where it was, in any process, since its updates are kept in the
+    ledger; `analyst` is whose share of the budget pays. `updates` and `asked` are how many updates were made and
+    how many questions were asked so far. Opening it charges nothing; it raises a `RequestConflictError` where the
+    name belongs to something else.
 
     Privacy     Each run costs its AboveThreshold's ε₀ and its answer, charged before they look; how many runs
                 there are, and which question ended each, the sparse vector itself releases. The stand-in is made

@@ -14,7 +14,7 @@ from understudy.privacy.accountant import Accountant
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import DELTA_UNITS, UNITS, Cost, delta_units
 from understudy.privacy.event import Event
-from understudy.privacy.joint import RULE_4, AccountingRule, Joint
+from understudy.privacy.joint import RULE_3, AccountingRule, Joint
 from understudy.privacy.limits import EVERYBODY_ELSE, MAX_NAME, Limits
 
 MAX_QUESTION = 2000
@@ -90,7 +90,7 @@ class Books:
         *,
         limits: Limits | None = None,
         accountant: Accountant[Any] | None = None,
-        rule: AccountingRule = RULE_4,
+        rule: AccountingRule = RULE_3,
     ) -> None:
         self.budget = budget
         self.cap = budget.cap

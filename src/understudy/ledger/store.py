@@ -32,7 +32,7 @@ from understudy.privacy.accountant import Accountant
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import Cost
 from understudy.privacy.event import Event, SpentBefore
-from understudy.privacy.joint import RULE_4
+from understudy.privacy.joint import RULE_3
 from understudy.privacy.limits import Limits
 from understudy.privacy.recording import as_plain
 from understudy.rational import Number, exact
@@ -72,7 +72,7 @@ class DurableLedger:
         self._witness = witness
         self._clock = clock
         self._database = Database(url, timeout=timeout)
-        self._rule = RULE_4
+        self._rule = RULE_3
         self.limits = Limits() if limits is None else limits
         self._accountant = accountant
         self._blank = self._empty()

@@ -43,9 +43,9 @@ p/F and phi = f under `add-remove m`. All together so cost at most F max (sum of
 else m (Laplace) or m^2 (Gaussian). The maximum is bounded by message passing: for any messages msg_Ca from a
 table T_C to its attributes a, with b_a their sum, it is at most  c + sum_a max b_a + sum_C max(T_C - sum_a
 msg_Ca).  The program makes its sweeps by a fixed rule, which is repeated here in whole numbers. Cells that no
-event has told apart are taken together, which changes no maximum. Ledgers whose terms name accounting 2, 3 or 4
-bound the work: tables and sweeps are paid from a credit that grows with the number of events, and what it cannot
-pay for is not done; the region of an event is then taken larger, or as everybody. A snapshot holds the hash of all
+event has told apart are taken together, which changes no maximum. Ledgers whose terms name accounting 2 or 3 bound
+the work: tables and sweeps are paid from a credit that grows with the number of events, and what it cannot pay
+for is not done; the region of an event is then taken larger, or as everybody. A snapshot holds the hash of all
 this, and of what each analyst, the latest day and the latest month were charged.
 
 Only events of one relation, which also names the version of the table and of its declaration, are priced together.
@@ -101,12 +101,11 @@ FILTER_TERMS = {
 }
 PI = Decimal("3.14159265358979323846264338327950288419716939937510582097494459230781640628620899862803482534")
 Kept = str | tuple[str, Fraction]
-STARTS = {2: 1 << 25, 3: 1 << 26, 4: 1 << 27}  # by rule: the credit of work before the first event
-SWEEPS = {1: 2, 2: 2, 3: 2, 4: 6}  # by rule: how many are made when the bound has grown by a twentieth
+STARTS = {2: 1 << 25, 3: 1 << 26}  # by rule: the credit of work before the first event
 GRANT, ONCE = (
     3 << 8,
     1 << 20,
-)  # of these rules: what each event adds to the credit, sweeps for one event
+)  # of both rules: what each event adds to the credit, sweeps for one event
 ROOM, BLOCK, OVERHEAD = (
     1 << 19,
     1 << 16,
@@ -808,9 +807,9 @@ class Purse:
     def settle(self) -> None:
         before = self.work
         if self.bound() * 20 > self.swept * 21 and self.can_sweep(before):
-            for _ in range(SWEEPS[self.rule]):
-                if self.can_sweep(before):
-                    self.sweep()
+            self.sweep()
+            if self.can_sweep(before):
+                self.sweep()
             self.swept = self.bound()
         for _ in range(8):
             enough = max(self.bound(), self.shown) + self.others <= self.cap

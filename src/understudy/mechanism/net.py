@@ -123,7 +123,8 @@ class NetMechanism:
     def error(self, alpha: Number, beta: Number) -> float:
         """The error, as a share of rows, that holds except with probability `beta`.
 
-        The net is taken to be within `alpha`, a share of rows, of every table on every query.
+        The net is taken to be within `alpha`, a share of rows, of every table on every query. Raises a
+        `ParameterError` where either is out of range.
         """
         rounding = 1 / (self.rows * self.steps) if self.rounded else 0.0
         chosen = em_error(Fraction(1, self.rows), self.epsilon, len(self.answers), beta)

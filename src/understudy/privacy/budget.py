@@ -260,9 +260,10 @@ class Budget:
         """What a list of `events` costs together: a deterministic function of the list.
 
         Sums are a valid *filter*: the next event may be chosen, with its parameters, after seeing every earlier
-        answer, as long as the running sum never passes the cap. Pure: on every transcript the likelihood ratio
-        is at most the product of e^εᵢ. zCDP: exp((α-1)L - α(α-1)Σρᵢ) is a supermartingale for each order α.
-        [FeldmanZrnic21] The other filters: `privacy.filter`.
+        answer, as long as the running sum never passes the cap. Pure: on every transcript the likelihood ratio is
+        at most the product of e^εᵢ. zCDP: exp((α-1)L - α(α-1)Σρᵢ) is a supermartingale for each order α.
+        [FeldmanZrnic21] The other filters: `privacy.filter`. Raises a `RefusedError` where an event has no price
+        in the budget's currency.
         """
         units = sum(self.price(event).units for event in events)
         return PureDP(units) if self.is_pure else ZCDP(units)

@@ -27,7 +27,7 @@ accuracy, never soundness. Everything is whole units, so that a verifier elsewhe
 
 The work is bounded by a numbered rule (`AccountingRule`) that the first entry of a ledger names. Whoever may ask
 can ask a hundred thousand questions that hardly cost anything, about cells that all have to be told apart. So
-from rule 2 on tables are capped, and every event brings the same small credit of work, whatever it costs,
+under rules 2 and 3 tables are capped, and every event brings the same small credit of work, whatever it costs,
 from which tables and sweeps are paid. What the credit cannot pay for is not done: an event then counts for a
 larger region or for everybody, and the bound keeps the messages that it has. Both are sound.
 """
@@ -54,7 +54,8 @@ WIDE = Fraction(3, 10)
 """A single count that sees more of the grid than this is taken with φ = 1/2."""
 
 GROWTH = Fraction(21, 20)
-"""Sweeps are made whenever the bound has grown by this factor since the last ones: as many as the rule says."""
+SWEEPS = 2
+"""So many sweeps are made whenever the bound has grown by this factor since the last ones."""
 
 LARGEST = 1 << 60
 """No more units than this are priced jointly: sums of them stay within 64 bits."""
@@ -77,7 +78,6 @@ class AccountingRule:
     `start`        The credit of work before the first event, in numbers touched; None: work is not bounded.
     `grant`        What each jointly priced event adds to the credit.
     `once`         The most work of the sweeps for one event: what bounds the time of a charge, granted or not.
-    `sweeps`       How many sweeps are made when the bound has grown by `GROWTH`.
     """
 
     number: int
@@ -90,7 +90,6 @@ class AccountingRule:
     start: int | None
     grant: int
     once: int | None
-    sweeps: int = 2
 
     def credit(self, state: JointState) -> int | None:
         """The work that may still be done; None where it is not bounded."""
@@ -134,13 +133,9 @@ RULE_2 = AccountingRule(
 """Work is linear in the number of events. Sessions that buy 5,000 counts in two looks each use up its credit."""
 
 RULE_3 = replace(RULE_2, number=3, start=1 << 26)
-"""The same, with credit for 10,000 questions of every kind of session."""
+"""The rule of new ledgers: the same, with credit for 10,000 questions of every kind of session."""
 
-RULE_4 = replace(RULE_3, number=4, start=1 << 27, sweeps=6)
-"""The rule of new ledgers: three times the sweeps, and twice the credit for them. Where events are about many sets
-of attributes, two sweeps leave the bound some 6% above what thirty more find."""
-
-RULES = {rule.number: rule for rule in (RULE_1, RULE_2, RULE_3, RULE_4)}
+RULES = {rule.number: rule for rule in (RULE_1, RULE_2, RULE_3)}
 
 
 @dataclass(frozen=True)
@@ -179,7 +174,7 @@ class Joint:
     """The accountant of every ledger: located events jointly, all others by their sum."""
 
     budget: Budget
-    rule: AccountingRule = RULE_4
+    rule: AccountingRule = RULE_3
 
     def start(self) -> JointState:
         return JointState()
@@ -316,7 +311,7 @@ class Joint:
         """Sweep when the bound has grown, or would pass the cap, as far as the credit goes; then show it."""
         bound, before = state.bound(), state.work
         if bound * GROWTH.denominator > state.swept * GROWTH.numerator and self._can_sweep(state, before):
-            for _ in range(self.rule.sweeps):
+            for _ in range(SWEEPS):
                 if self._can_sweep(state, before):
                     state = _swept(state)
             bound = state.bound()

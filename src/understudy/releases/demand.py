@@ -10,14 +10,15 @@ that is answered from rows of the stand-in (`projected`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import prod
-from typing import Any
+from typing import Protocol
 
 from understudy.domain.domain import CELL_LIMIT, Clique, Domain
 from understudy.errors import TooLargeError
+from understudy.mechanism.small_database.classes import MATRIX_LIMIT
 from understudy.memory import as_text, default_limit
 from understudy.query.marginal import Marginal
 from understudy.query.residuals import parts_of
@@ -25,12 +26,11 @@ from understudy.releases.adaptive.pick import Candidates
 from understudy.releases.adaptive.rule import BYTES_PER_CELL, BYTES_PER_SWEPT, limits_of, triples_are_few
 from understudy.releases.adaptive.sweep_choice import numbers_swept
 from understudy.releases.aim import MODEL_BYTES, ORDER
+from understudy.releases.method_options import Options
 from understudy.releases.run import Run
 from understudy.standin.from_interactions import NEWTON_CELLS, TREE_CELLS
 from understudy.standin.graphical.model import model_cells
 from understudy.standin.maximum_entropy import NEWTON_LIMIT
-
-Options = Mapping[str, Any]
 
 ANSWER_BYTES, LABEL_BYTES = 250, 30
 """For each cell of the workload: its value, its error, the numbers that they are made of, what the ledger keeps,
@@ -47,6 +47,12 @@ HISTOGRAM_BYTES = 200
 
 FIT_BYTES = 700
 """For each cell of the workload, where a histogram is fitted to all of it: potentials and gradients."""
+
+WEIGHT_BYTES = 24
+"""For each cell of a universe that has a weight: the weight, and what a projection or a draw makes of it."""
+
+KIND_BYTES = 10
+"""For each kind of row and each query that tells kinds apart: a byte, and its copies when kinds are sorted."""
 
 NEWTON_BYTES = 56
 """For each pair of coordinates, where second derivatives are held and solved for."""
@@ -133,17 +139,22 @@ def check_common(run: Run) -> None:
 # ---- method by method
 
 
-def stand_in(run: Run, method: str, options: Options) -> Demand:
+class Needs(Protocol):
+    """What a method says of its size: bytes held beside the answers, and the cliques of its largest look."""
+
+    def held(self, run: Run, options: Options, /) -> int: ...
+    def looked_at(self, run: Run, /) -> Sequence[Clique]: ...
+
+
+def stand_in(run: Run, method: Needs, options: Options) -> Demand:
     """What a method needs beside the answers: its stand-in, and the counts of its largest look."""
-    looks = sum(run.domain.size(clique) for clique in looked_at(run, method))
-    need = _STANDINS.get(method)
-    held = 0 if need is None else need(run, options)
-    return Demand({"the stand-in": held, "counts": COUNT_BYTES * looks})
+    looks = sum(run.domain.size(clique) for clique in method.looked_at(run))
+    return Demand({"the stand-in": method.held(run, options), "counts": COUNT_BYTES * looks})
 
 
-def obstacle(run: Run, method: str, options: Options) -> str:
+def obstacle(run: Run, method: Needs, options: Options) -> str:
     """Why a method's looks or its stand-in are too large for this run; empty if they are not. Reads no data."""
-    cliques = looked_at(run, method)
+    cliques = method.looked_at(run)
     if (cells := sum(run.domain.size(clique) for clique in cliques)) > CELL_LIMIT:
         return f"it counts {cells:,} cells at once, and at most {CELL_LIMIT:,} are counted"
     try:
@@ -157,17 +168,25 @@ def obstacle(run: Run, method: str, options: Options) -> str:
     return ""
 
 
-def looked_at(run: Run, method: str) -> Sequence[Clique]:
-    """The cliques of the largest look that a method takes: all of them are counted at once.
+# ---- the cliques of a method's largest look: all of them are counted at once
 
-    The last sweep of the adaptive method counts the workload, whose cells are those of its answers.
-    """
-    workload = run.workload
-    if method == "adaptive":
-        return Candidates.of(workload, triples=triples_are_few(workload)).cliques
-    if method == "aim":
-        return sorted({part for c in workload for part in combinations(c, min(ORDER, len(c)))})
-    return tuple(workload)
+
+def the_workload(run: Run) -> Sequence[Clique]:
+    """All that is asked for."""
+    return tuple(run.workload)
+
+
+def candidates(run: Run) -> Sequence[Clique]:
+    """What a round of the adaptive method compares; its last sweep counts the workload, as the answers do."""
+    return Candidates.of(run.workload, triples=triples_are_few(run.workload)).cliques
+
+
+def parts_of_the_workload(run: Run) -> Sequence[Clique]:
+    """What a round of AIM compares: the parts of its order."""
+    return sorted({part for c in run.workload for part in combinations(c, min(ORDER, len(c)))})
+
+
+# ---- the bytes that a method holds beside the answers
 
 
 def _tree(run: Run, most: int) -> int:
@@ -176,7 +195,7 @@ def _tree(run: Run, most: int) -> int:
     return BYTES_PER_CELL * max(model_cells(run.domain, fixed), most)
 
 
-def _of_adaptive(run: Run, options: Options) -> int:
+def of_adaptive(run: Run, options: Options) -> int:
     """The tree, and the last sweep where it may be made; with a limit, the rule fits both into what is left."""
     if run.memory is not None:
         return _tree(run, 0)
@@ -185,11 +204,13 @@ def _of_adaptive(run: Run, options: Options) -> int:
     return _tree(run, limits.cells) + BYTES_PER_SWEPT * (numbers if numbers <= limits.swept else 0)
 
 
-def _of_aim(run: Run, options: Options) -> int:
+def of_aim(run: Run, options: Options) -> int:
+    """The tree, which grows up to the size that the caller allows."""
     return _tree(run, int(options.get("model_bytes", MODEL_BYTES)) // 8)
 
 
-def _of_residual(run: Run, options: Options) -> int:
+def of_residual(run: Run, options: Options) -> int:
+    """A histogram fitted with second derivatives where they fit, else a tree."""
     del options
     cells = run.domain.size()
     if run.constraints or cells > NEWTON_CELLS:
@@ -200,14 +221,30 @@ def _of_residual(run: Run, options: Options) -> int:
     return HISTOGRAM_BYTES * cells + FIT_BYTES * run.workload.queries + newton
 
 
-def _of_histogram(run: Run, options: Options) -> int:
+def of_histogram(run: Run, options: Options) -> int:
+    """A number for every cell of the universe, fitted to all of the workload."""
     del options
     return HISTOGRAM_BYTES * run.domain.size() + FIT_BYTES * run.workload.queries
 
 
-_STANDINS: Mapping[str, Callable[[Run, Options], int]] = {
-    "adaptive": _of_adaptive,
-    "aim": _of_aim,
-    "residual": _of_residual,
-    "mwem": _of_histogram,
-}
+def of_weights(run: Run, options: Options) -> int:
+    """A weight for every cell of the universe; none where the caller's own `update` keeps the hypothesis."""
+    return WEIGHT_BYTES * run.domain.size() if options.get("update") is None else 0
+
+
+def of_kinds_of_rows(run: Run, options: Options) -> int:
+    """The matrix of the kinds of rows by the queries that tell them apart, which SmallDB bounds itself.
+
+    The caller's own `queries` may be there for one reading only: they are not counted here, and SmallDB refuses a
+    matrix above its bound before the first debit.
+    """
+    if options.get("queries") is not None:
+        return 0
+    kinds = run.domain.size({name for clique in run.workload for name in clique})
+    return KIND_BYTES * min(kinds * run.workload.queries, MATRIX_LIMIT)
+
+
+def of_the_caller(run: Run, options: Options) -> int:
+    """Nothing: the databases are there already, in the caller's memory."""
+    del run, options
+    return 0

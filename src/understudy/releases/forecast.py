@@ -22,9 +22,10 @@ from understudy.query.workload import AllMarginals, Workload
 from understudy.rational import Number, probability
 from understudy.releases import demand
 from understudy.releases.demand import Demand
-from understudy.releases.forecast_errors import ForeseenErrors, foreseen
+from understudy.releases.forecast_errors import ForeseenErrors
 from understudy.releases.method_choice import selected
-from understudy.releases.methods import Options, named
+from understudy.releases.method_options import Options
+from understudy.releases.methods import named
 from understudy.releases.purchases import most_charged
 from understudy.releases.run import Run
 from understudy.releases.target import targeted
@@ -172,7 +173,8 @@ def forecast(
 
 def forecast_of(run: Run, method: str, options: Options) -> ReleaseForecast:
     """The forecast of a method that fits the run."""
-    found = foreseen(run, method, options)
+    known = named(method)
+    found = known.foreseen(run, options)
     workload = run.workload
     marginals = tuple(
         MarginalForecast(clique, run.domain.size(clique), *(_known(number) for number in found.of(clique)))
@@ -187,10 +189,10 @@ def forecast_of(run: Run, method: str, options: Options) -> ReleaseForecast:
             rows_error = float(np.average(parts, weights=[float(weight) for weight in workload.weights]))
     ledger = run.curator.ledger.budget
     cost = most_charged(ledger, run.budget.epsilon, run.budget.delta)
-    need = Demand({**demand.common(run).parts, **demand.stand_in(run, method, options).parts})
+    need = Demand({**demand.common(run).parts, **demand.stand_in(run, known, options).parts})
     return ReleaseForecast(
         method,
-        named(method).summary,
+        known.told.summary,
         marginals,
         rows_error,
         need,

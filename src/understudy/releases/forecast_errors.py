@@ -6,7 +6,7 @@ what is measured, nothing is known beforehand, and nothing is claimed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations
 from math import inf, pi, sqrt
@@ -24,12 +24,14 @@ from understudy.releases.adaptive.rule import ROWS_SHARE, Rule, first_prices, no
 from understudy.releases.adaptive.sequential import LEVELS
 from understudy.releases.evidence import Evidence
 from understudy.releases.iterative import certified_error
-from understudy.releases.methods import Options, planning
+from understudy.releases.method_options import Options, planning
 from understudy.releases.mwem import REACH, shares
+from understudy.releases.residual.residual import PLANNED_BY as RESIDUAL_PLANNED_BY
 from understudy.releases.residual.residual import REACHES, planned, share_of_beta
 from understudy.releases.residual.tables import ResidualTables
 from understudy.releases.run import Run
 from understudy.releases.small_marginals import below, direct_bars
+from understudy.releases.smalldb import PLANNED_BY as SMALLDB_PLANNED_BY
 from understudy.releases.smalldb import smalldb_look
 
 MEAN_ABSOLUTE = sqrt(2 / pi)
@@ -48,18 +50,15 @@ class ForeseenErrors:
     tells_columns: bool = False
 
 
-def foreseen(run: Run, method: str, options: Options) -> ForeseenErrors:
-    """The errors of the method of that name, which fits the run; nothing is known of one that is not listed."""
-    return _FORECASTS.get(method, _unknown)(run, options)
-
-
-def _unknown(run: Run, options: Options) -> ForeseenErrors:
+def unknown(run: Run, options: Options) -> ForeseenErrors:
+    """Nothing is known before the table was looked at, and nothing is claimed."""
     del run, options
     return ForeseenErrors(lambda _: (None, None))
 
 
-def _residual(run: Run, options: Options) -> ForeseenErrors:
-    plan = planned(run, **planning("residual", options))
+def of_residual(run: Run, options: Options) -> ForeseenErrors:
+    """Every interaction is measured at a price that the plan decides."""
+    plan = planned(run, **planning(options, RESIDUAL_PLANNED_BY))
     if plan is None:
         return ForeseenErrors(lambda _: (0.0, 0.0))
     residuals, look = plan
@@ -76,11 +75,12 @@ def _residual(run: Run, options: Options) -> ForeseenErrors:
     return ForeseenErrors(error, tells_columns=True)
 
 
-def _mwem(run: Run, options: Options) -> ForeseenErrors:
+def of_mwem(run: Run, options: Options) -> ForeseenErrors:
+    """All marginals are measured at one price where they are few; else the table decides which are."""
     plan = shares(run, options.get("rounds"), options.get("per_round"))
     small = plan.small
     if small is None:
-        return _unknown(run, options)  # which marginals are measured depends on the table
+        return unknown(run, options)  # which marginals are measured depends on the table
     added_up = {mean.clique: mean for mean in small.means}
     direct = direct_bars(run, (*run.workload, *below(run.workload)))
 
@@ -111,21 +111,23 @@ def _told(half: float, reach: float, direct: float | None) -> float:
     return min(most, direct) if direct is not None and half <= direct else most
 
 
-def _smalldb(run: Run, options: Options) -> ForeseenErrors:
-    look, design = smalldb_look(run, **planning("smalldb", options))
+def of_smalldb(run: Run, options: Options) -> ForeseenErrors:
+    """One proved error for every cell of the workload."""
+    look, design = smalldb_look(run, **planning(options, SMALLDB_PLANNED_BY))
     return ForeseenErrors(lambda _: (design.error * look.rows, None))
 
 
-def _iterative(run: Run, options: Options) -> ForeseenErrors:
+def of_iterative(run: Run, options: Options) -> ForeseenErrors:
+    """One proved error for every cell of the workload."""
     error = certified_error(run, alpha=options.get("alpha"))
     return ForeseenErrors(lambda _: (error, None))
 
 
-def _adaptive(run: Run, options: Options) -> ForeseenErrors:
+def of_adaptive(run: Run, options: Options) -> ForeseenErrors:
     """The last sweep is known beforehand; what the rounds measure depends on the table."""
     rows = float(run.curator.forecast_rows)
     if not rows:
-        return _unknown(run, options)
+        return unknown(run, options)
     evidence = Evidence(run)
     precision = evidence.precision(run.total)
     rule = rule_for(
@@ -216,13 +218,3 @@ def _swept(domain: Domain, workload: Workload, order: int) -> Workload:
         return workload
     pairs = {(a, b) for c in workload for i, b in enumerate(c) for a in c[:i]}
     return Workload.of(domain, sorted(domain.clique(pair) for pair in pairs))
-
-
-_FORECASTS: Mapping[str, Callable[[Run, Options], ForeseenErrors]] = {
-    "adaptive": _adaptive,
-    "aim": _unknown,  # what it measures depends on the table
-    "ic": _iterative,
-    "mwem": _mwem,
-    "residual": _residual,
-    "smalldb": _smalldb,
-}

@@ -12,7 +12,8 @@ from dataclasses import replace
 from fractions import Fraction
 
 from understudy.releases import methods
-from understudy.releases.methods import Method, Options, best, fits, obstacle
+from understudy.releases.method_options import Options
+from understudy.releases.methods import Method, best, fits, obstacle
 from understudy.releases.run import Run, a_delta_for
 
 MOST_ADVISED = 1 << 24

@@ -13,7 +13,8 @@ from understudy.errors import ParameterError, RefusedError
 from understudy.releases import methods
 from understudy.releases.demand import check_common
 from understudy.releases.method_advice import how_to_weigh, nothing_fits, what_helps
-from understudy.releases.methods import Method, Options, accepted, best, fits, named, obstacle
+from understudy.releases.method_options import Options, accepted, takes
+from understudy.releases.methods import Method, best, fits, named, obstacle
 from understudy.releases.run import Outcome, Run
 from understudy.standin.dense.weights import check_device
 
@@ -38,10 +39,10 @@ def perform(run: Run, method: str | Callable[..., Outcome], options: Mapping[str
         return method(run, **accepted(method, options))
     given = {key: value for key, value in options.items() if value is not None}
     name = selected(run, method, given)
-    if name == "adaptive" and run.memory is not None:
-        given["memory"] = run.memory
     known = named(name)
-    return known.function()(run, **accepted(known.function(), given, known))
+    if run.memory is not None and takes(known.function(), "memory"):
+        given["memory"] = run.memory
+    return known.function()(run, **known.takes(given))
 
 
 def selected(run: Run, method: str, options: Options) -> str:
@@ -56,7 +57,7 @@ def selected(run: Run, method: str, options: Options) -> str:
     if automatic:
         method = "residual" if options.get("ranges") else chosen(run)
     known = named(method)
-    accepted(known.function(), options, known)
+    known.takes(options)
     _check_ranges(run, options)
     reason = obstacle(known, run, options)
     if reason:

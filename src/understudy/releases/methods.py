@@ -6,19 +6,24 @@ Which of them is taken says `releases.method_choice`, and what would help where 
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from importlib import import_module
 from math import inf
 from typing import Any
 
+from understudy.domain.domain import Clique
 from understudy.errors import ParameterError, RefusedError, TooLargeError
-from understudy.releases import demand
+from understudy.releases import demand, forecast_errors
+from understudy.releases.forecast_errors import ForeseenErrors
+from understudy.releases.method_names import METHOD_NAMES, MethodName
+from understudy.releases.method_options import Options, accepted, planning
 from understudy.releases.mwem import MOST_FITTED_CELLS, shares
+from understudy.releases.residual.residual import PLANNED_BY as RESIDUAL_PLANNED_BY
 from understudy.releases.residual.residual import planned, residual_error
 from understudy.releases.run import Outcome, Run
 from understudy.releases.small_marginals import SmallMarginals, bar, below, direct_bars
+from understudy.releases.smalldb import PLANNED_BY as SMALLDB_PLANNED_BY
 from understudy.releases.smalldb import smalldb_look
 from understudy.releases.target import importance
 from understudy.theory.arguments import whole
@@ -28,15 +33,6 @@ MOST_FITTED = 1 << 22
 
 MOST_HELD_CELLS = 1 << 26
 """Cells of a universe whose every cell is held as a number, if the caller has the patience."""
-
-PLANNED: Mapping[str, tuple[str, ...]] = {
-    "residual": ("cells_limit", "ranges", "objective"),
-    "smalldb": ("alpha", "size"),
-}
-"""Methods whose own obstacles are found by planning them, which takes long where they are too large: by which of
-their options."""
-
-Options = Mapping[str, Any]
 
 
 def _always(run: Run, options: Options) -> bool:
@@ -48,21 +44,45 @@ def _always(run: Run, options: Options) -> bool:
 class Method:
     """How a release is made.
 
-    `home` is where the function lives. `obstacle` says why it does not fit a run, if so, and gives no advice: what
-    helps depends on what else fits. `predicted` is the largest error, in people, that it would certify for the
-    workload, where errors of marginals with the run's target count by their `importance`; without it, `auto` takes
-    the method only as the `last_resort`. `weighs` says whether the workload's weights, and so a target, change
-    what it does. All are worked out from public numbers. `python_only` methods need what no command line can say.
+    `told` is its name and what is said of it, from `METHOD_NAMES`. `home` is where the function lives. `obstacle`
+    says why it does not fit a run, if so, and gives no advice: what helps depends on what else fits. `predicted`
+    is the largest error, in people, that it would certify for the workload, where errors of marginals with the
+    run's target count by their `importance`; without it, `auto` takes the method only as the `last_resort`.
+    `weighs` says whether the workload's weights, and so a target, change what it does.
+
+    `held` is how many bytes it takes beside the answers, and `looked_at` the cliques that its largest look counts
+    at once: neither has a default, so that no method passes the check of memory because nobody thought of it.
+    `foreseen` are the errors of each marginal. `planned_by` names the options by which it is planned, where its
+    own obstacles are found by planning it, which takes long where it is too large: its size is compared first.
+
+    All are worked out from public numbers.
     """
 
-    name: str
+    told: MethodName
     home: str
-    summary: str
     obstacle: Callable[[Run, Options], str]
     predicted: Callable[[Run], float] | None = None
     last_resort: bool = False
-    python_only: bool = False
     weighs: Callable[[Run, Options], bool] = _always
+    planned_by: tuple[str, ...] = ()
+    _: KW_ONLY
+    held: Callable[[Run, Options], int]
+    looked_at: Callable[[Run], Sequence[Clique]]
+    foreseen: Callable[[Run, Options], ForeseenErrors]
+
+    @property
+    def name(self) -> str:
+        """By which it is asked for, and which its certificate bears."""
+        return self.told.name
+
+    @property
+    def python_only(self) -> bool:
+        """Whether it needs what no command line can say."""
+        return self.told.python_only
+
+    def takes(self, options: Options) -> dict[str, Any]:
+        """The options, if the method takes them and gets all that it needs."""
+        return accepted(self.function(), options, self.name, python_only=self.python_only)
 
     @property
     def is_automatic(self) -> bool:
@@ -120,15 +140,10 @@ def _of_smalldb(run: Run, options: Options) -> str:
     ):  # they may be there for one reading only: smalldb itself refuses what does not fit
         return ""
     try:
-        smalldb_look(run, **planning("smalldb", options))
+        smalldb_look(run, **planning(options, SMALLDB_PLANNED_BY))
     except (RefusedError, TooLargeError) as error:
         return reason(error)
     return ""
-
-
-def planning(method: str, options: Options) -> dict[str, Any]:
-    """Those of the options by which a method is planned."""
-    return {key: options[key] for key in PLANNED[method] if key in options}
 
 
 def reason(error: Exception) -> str:
@@ -154,7 +169,7 @@ def _needs_a_delta(run: Run, options: Options) -> str:
 def _of_residual(run: Run, options: Options) -> str:
     if run.budget.is_pure:
         return _needs_a_delta(run, options)
-    known = planning("residual", options)
+    known = planning(options, RESIDUAL_PLANNED_BY)
     try:
         planned(run, **known)
     except (RefusedError, TooLargeError) as error:
@@ -182,55 +197,70 @@ METHODS: Mapping[str, Method] = {
     method.name: method
     for method in (
         Method(
-            "smalldb",
+            METHOD_NAMES["smalldb"],
             "understudy.releases.smalldb:smalldb",
-            "one draw of the exponential mechanism among all small databases",
             _of_smalldb,
             _small_database_error,
             weighs=_never,
+            planned_by=SMALLDB_PLANNED_BY,
+            held=demand.of_kinds_of_rows,
+            looked_at=demand.the_workload,
+            foreseen=forecast_errors.of_smalldb,
         ),
         Method(
-            "net",
+            METHOD_NAMES["net"],
             "understudy.releases.net:net",
-            "one draw among databases that the caller brings (Python only)",
             _nothing,
-            python_only=True,
             weighs=_never,
+            held=demand.of_the_caller,
+            looked_at=demand.the_workload,
+            foreseen=forecast_errors.unknown,  # what is certified depends on the databases
         ),
         Method(
-            "ic",
+            METHOD_NAMES["ic"],
             "understudy.releases.iterative:iterative_construction",
-            "iterative construction: a distinguisher finds what the hypothesis gets wrong, and it is mended",
             _of_ic,
             weighs=_never,
+            held=demand.of_weights,
+            looked_at=demand.the_workload,
+            foreseen=forecast_errors.of_iterative,
         ),
         Method(
-            "mwem",
+            METHOD_NAMES["mwem"],
             "understudy.releases.mwem:mwem",
-            "multiplicative weights on marginals that are measured, all or the worst ones",
             _of_mwem,
             _measured_error,
             weighs=_picks,
+            held=demand.of_histogram,
+            looked_at=demand.the_workload,
+            foreseen=forecast_errors.of_mwem,
         ),
         Method(
-            "residual",
+            METHOD_NAMES["residual"],
             "understudy.releases.residual.residual:residual",
-            "optimal noise on every interaction below the workload",
             _of_residual,
             residual_error,
+            planned_by=RESIDUAL_PLANNED_BY,
+            held=demand.of_residual,
+            looked_at=demand.the_workload,
+            foreseen=forecast_errors.of_residual,
         ),
         Method(
-            "adaptive",
+            METHOD_NAMES["adaptive"],
             "understudy.releases.adaptive.adaptive:adaptive",
-            "measure, let a private selection find what the stand-in gets wrong, measure that, refit",
             _needs_a_delta,
             last_resort=True,
+            held=demand.of_adaptive,
+            looked_at=demand.candidates,
+            foreseen=forecast_errors.of_adaptive,
         ),
         Method(
-            "aim",
+            METHOD_NAMES["aim"],
             "understudy.releases.aim:aim",
-            "the published AIM, as a reference",
             _needs_a_delta,
+            held=demand.of_aim,
+            looked_at=demand.parts_of_the_workload,
+            foreseen=forecast_errors.unknown,  # what it measures depends on the table
         ),
     )
 }
@@ -246,8 +276,8 @@ def named(method: str) -> Method:
 
 def obstacle(method: Method, run: Run, options: Options) -> str:
     """Why a method does not fit a run: it is too large, or its own reason, whose plan may take longer."""
-    size = demand.obstacle(run, method.name, options)
-    if size and method.name in PLANNED:
+    size = demand.obstacle(run, method, options)
+    if size and method.planned_by:
         return size
     return method.obstacle(run, options) or size
 
@@ -257,7 +287,7 @@ def fits(method: Method, run: Run, options: Options) -> bool:
     try:
         if obstacle(method, run, options):
             return False
-        return not options or bool(accepted(method.function(), options, method))
+        return not options or bool(method.takes(options))
     except ParameterError:  # it does not take the options, or not these values
         return False
 
@@ -277,24 +307,3 @@ def best(run: Run, options: Options) -> str | None:
     if not errors:
         return None if last is None else last.name
     return min(errors, key=lambda name: errors[name](run)) if len(errors) > 1 else next(iter(errors))
-
-
-def accepted(
-    function: Callable[..., Outcome], options: Options, method: Method | None = None
-) -> dict[str, Any]:
-    """The options, if the function takes them and gets all that it needs."""
-    name = getattr(function, "__name__", "this method") if method is None else method.name
-    given = {key: value for key, value in options.items() if value is not None}
-    parameters = [*inspect.signature(function).parameters.values()][1:]
-    takes = {p.name for p in parameters}
-    open_ended = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters)
-    unknown = [key for key in given if key not in takes and not open_ended]
-    if unknown:
-        listed = ", ".join(sorted(takes)) or "no options"
-        raise ParameterError(f"{name} does not take {', '.join(unknown)}; it takes {listed}")
-    needed = [p.name for p in parameters if p.default is p.empty and p.kind is p.KEYWORD_ONLY]
-    missing = [key for key in needed if key not in given]
-    if missing:
-        only = ", which it is given from Python only" if method is not None and method.python_only else ""
-        raise ParameterError(f"{name} needs {', '.join(missing)}{only}")
-    return given

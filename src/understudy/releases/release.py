@@ -98,8 +98,8 @@ class Release:
         in people, shares as fractions, with their error where the release certifies one. All errors of a release
         hold together except with its `beta`, and asking costs nothing. Conditions may cut bins anywhere
         (`counts`). Where the number of rows is private, shares are of the number that the release certifies, with
-        the errors of both. Raises a `QueryError` where it is not understood, and its `TooLargeError` where it has
-        more than `max_cells` cells.
+        the errors of both. Raises a `QueryError` where it is not understood, its `TooLargeError` where it has
+        more than `max_cells` cells, and a `ParameterError` where that is no number of cells.
         """
         asked = self._reader.read(query)
         check_cells(asked.marginals, max_cells)
@@ -216,9 +216,10 @@ class Release:
         """A synthetic table with the source's columns, of `rows` rows, by default `drawn_rows`.
 
         Returns a frame of the `backend`: `pandas`, `polars` or `arrow`, with the types of the source's columns as
-        docs/release.md lists them. The same `seed` gives the same rows:
-        nobody's privacy depends on it. `within` says which value of its bin an ordered attribute shows, any one
-        with equal chance (`uniform`) or the middle one (`middle`). Raises a `ParameterError` for any other word.
+        docs/release.md lists them. The same `seed` gives the same rows: nobody's privacy depends on it. `within`
+        says which value of its bin an ordered attribute shows, any one with equal chance (`uniform`) or the middle
+        one (`middle`). Raises a `ParameterError` for any other word, for a number of rows that is out of range,
+        and where the `backend` is unknown or not installed.
         """
         drawn = self._table(self.draw(rows, seed=seed), seed, as_rule(within))
         return framed(as_stored(drawn, self.domain, self._storage), backend, self._storage)
@@ -227,7 +228,8 @@ class Release:
         """The codes of the rows of `sample`: for each attribute the number of each row's cell.
 
         There are `rows` of them, by default `drawn_rows`; the same `seed` gives the same ones. They agree with the
-        answers as far as whole rows can (`releases.agreement`).
+        answers as far as whole rows can (`releases.agreement`). Costs nothing. Raises a `ParameterError` for a
+        number of rows that is out of range.
         """
         count = self.drawn_rows if rows is None else rows
         told = (*self.answers, *self.also)
@@ -270,7 +272,7 @@ class Release:
         They are the files of the new `folder`. `rows`, `seed` and `within` are those of `sample`, for the
         synthetic rows; with `csv` these are written as synthetic.csv, too. The folder appears complete or not at
         all. One that exists is refused, with a `RefusedError`, unless `force` is true, which replaces it.
-        `progress` is called before each step, and at the end.
+        `progress` is called before each step, and at the end. Raises a `ParameterError` as `sample` does.
         """
         from understudy.releases.report import page  # with scipy, which takes a moment to load
 

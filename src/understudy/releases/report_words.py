@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from math import isfinite
 from typing import Any
 
+from understudy.releases.method_names import METHOD_NAMES
+
 PARAMETERS: Mapping[str, tuple[str, str]] = {
     "shares": ("shares of the budget", "which part of the price each stage of the method got"),
     "rounds": ("rounds", "how many times the stand-in was compared with the table, privately, and mended"),
@@ -129,24 +131,15 @@ GLOSSARY: Mapping[str, str] = {
 }
 
 
-SMALL_MARGINALS: Mapping[str, str] = {
-    "aim": "measures what its rounds choose",
-    "ic": "buys answers to single cells of the workload, with one proved error for all of them",
-    "mwem": "measured the marginals that were picked",
-    "net": "draws one table, with one proved error for the workload",
-    "smalldb": "draws one table, with one proved error for the workload",
-}
-"""Methods that promise nothing of single columns and pairs as such, and what they do instead."""
-
-
 def small_marginal_words(certificate: Mapping[str, Any]) -> str:
     """Of a release whose single columns and pairs may have wider bars than direct questions: that it is so."""
     method = certificate["method"]
-    picked = isinstance(certificate.get("parameters", {}).get("small_marginals"), str)
-    if method not in SMALL_MARGINALS or (method == "mwem" and not picked):
+    known = METHOD_NAMES.get(method)
+    does = "" if known is None else known.small_marginals(certificate.get("parameters", {}))
+    if not does:
         return ""
     return (
-        f"The method {method} {SMALL_MARGINALS[method]}: error bars of single columns and of pairs can be wider "
+        f"The method {method} {does}: error bars of single columns and of pairs can be wider "
         "than those that direct questions would have had at the same price, and a single column or pair that the "
         "workload does not list may have none."
     )

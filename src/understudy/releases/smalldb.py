@@ -27,6 +27,9 @@ from understudy.standin.table import SmallTable
 PAIR_LIMIT = 1 << 28
 """Largest number of comparisons (cells, queries, classes) when cells are sought as differences of queries."""
 
+PLANNED_BY = ("alpha", "size")
+"""The options that decide which database is drawn, beside `queries`, which may be there for one reading only."""
+
 
 def smalldb(
     run: Run,

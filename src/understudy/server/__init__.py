@@ -9,14 +9,15 @@ It does no mathematics: doors call one gate, and the gate the calls of `project`
     tokens, logins,            who may enter by which door: tokens, one-time links, browser logins;
     secret, scram              what is kept of their secrets
     asked, approvals, pauses   questions asked, questions that wait for a custodian, tables that are paused
-    house                      the declared tables, each with its session, opened anew where they fail
+    served_tables              the declared tables, each with its session, opened anew where they fail
     gate                       the one way of a question, whatever door it came through; below it
-    inquiry, answering, shelf, a question with its terms; its steps on threads; answers that are sent again;
-    prices, replies, described what is said of prices, answers and tables
+    inquiry, answering,        a question with its terms; its steps on threads; answers that are sent again;
+    answer_cache, prices,      what is said of prices, answers and tables
+    replies, described
     queue, pace                whose turn it is, how fast each may ask, and when replies leave
     problems                   refusals as every door tells them
-    auditing, board_room,      what stands behind the gate beside questions: ledgers and the audit log,
-    release_shelf,             leaderboards, releases and the processes that make them, and answers from
+    auditing, served_boards,   what stands behind the gate beside questions: ledgers and the audit log,
+    served_releases,           leaderboards, releases and the processes that make them, and answers from
     release_answers            releases, which cost nothing
     http                       the HTTP door, its two ports and what guards them
     mcp                        the door for agents, at /mcp of the HTTP door or for one project without a port

@@ -15,12 +15,14 @@ from understudy.answer.around_answer import AroundAnswer
 from understudy.curator.prepared_question import PreparedQuestion, QuestionPurchase
 from understudy.errors import (
     LedgerError,
+    PriceRoseError,
     RequestConflictError,
     SourceError,
     StoreError,
     UnderstudyError,
 )
 from understudy.privacy.cost import Cost
+from understudy.server.answer_cache import AnswerCache, Key, KnownAnswer
 from understudy.server.approvals import Approval, Approvals
 from understudy.server.asked import ANSWERED, Asked, AskedQuestion, KeptReply
 from understudy.server.config import ServerConfig
@@ -33,10 +35,10 @@ from understudy.server.gate_reply import (
     reply_of_approval,
     sent_reply,
 )
-from understudy.server.house import OpenTable, ServedTable
+from understudy.server.prices import agreed
 from understudy.server.problems import Problem, problem_of
 from understudy.server.replies import Told, answer_as_plain, as_repeat, encoded
-from understudy.server.shelf import AnswerShelf, Key, KnownAnswer
+from understudy.server.served_tables import OpenTable, ServedTable
 from understudy.server.tokens import Caller
 
 PRICE_RISE = 1.1
@@ -55,7 +57,7 @@ class Answering:
         self._config = config
         self._asked = asked
         self._approvals = approvals
-        self._shelf = AnswerShelf()
+        self._cache = AnswerCache()
 
     def threshold(self, caller: Caller) -> float:
         """The part of the whole budget above which this caller's question needs an approval."""
@@ -68,9 +70,9 @@ class Answering:
 
     def known(self, asked: AskedBy) -> KnownAnswer | None:
         """The answer of somebody's earlier question in the session, which may be sent again without a look."""
-        if asked.inquiry.is_direct:
+        if asked.inquiry.is_direct or asked.inquiry.within is not None:
             return None
-        return self._shelf.find(self._key(asked, asked.table.generation))
+        return self._cache.find(self._key(asked, asked.table.generation))
 
     def noted(self, asked: AskedBy, known: KnownAnswer) -> GateReply:
         """A known answer for a caller who gave no request id: written down soon, and sent at once."""
@@ -125,7 +127,12 @@ class Answering:
         caller, question = asked.caller, asked.inquiry.question
         with asked.table.use() as opened:
             session = opened.session(caller.analyst)
-            answer = session.known(question, analyst=caller.analyst, request=asked.ledger_request)
+            answer = session.known(
+                question,
+                error=asked.inquiry.within,
+                analyst=caller.analyst,
+                request=asked.ledger_request,
+            )
             if answer is not None:
                 return self._keep(opened, asked, answer, session.name)
             _check_pays(caller)
@@ -139,7 +146,7 @@ class Answering:
         caller, inquiry = asked.caller, asked.inquiry
         with asked.table.use() as opened:
             session = opened.session(caller.analyst)
-            price = session.price(inquiry.question, caller.analyst)
+            price = session.price(inquiry.question, caller.analyst, error=inquiry.within)
             if approved is not None:
                 _check_price(price, approved)
             elif (waiting := self._waiting(opened, asked, price)) is not None:
@@ -148,6 +155,8 @@ class Answering:
                 asked,
                 lambda: session.ask(
                     inquiry.question,
+                    error=inquiry.within,
+                    most=agreed(inquiry, price),
                     uncertified=inquiry.uncertified,
                     analyst=caller.analyst,
                     request=asked.ledger_request,
@@ -177,6 +186,7 @@ class Answering:
                 try:
                     _check_pays(one.caller)
                     prepared = self._prepared(opened, one)
+                    _check_agreed(one, prepared)
                     waiting = self._direct_waiting(opened, one, prepared)
                     if waiting is None:
                         bought.append(
@@ -319,7 +329,7 @@ class Answering:
             self._asked.refused(found.id, problem_of(error).as_plain())
 
     def _keep(self, opened: OpenTable, asked: AskedBy, answer: Told, name: str) -> GateReply:
-        """Keep an answer under its request and, where it may be repeated to everybody, on the shelf.
+        """Keep an answer under its request and, where it may be repeated to everybody, in the cache.
 
         An answer that has a problem in the place of rows is told to its own request alone: whoever asks next has
         the outer statement run again, on rows that are known by then.
@@ -328,11 +338,12 @@ class Answering:
         if (passing := passing_problem(asked, answer)) is not None:
             raise passing
         failed = isinstance(answer, AroundAnswer) and bool(answer.problem)
-        if not asked.inquiry.is_direct and answer.source != "uncertified" and not failed:
+        in_general = not asked.inquiry.is_direct and asked.inquiry.within is None
+        if in_general and answer.source != "uncertified" and not failed:
             again = as_repeat(answer)
             plain = answer_as_plain(again, budget)
             known = KnownAnswer(plain, encoded(plain).decode(), again.cost)
-            self._shelf.keep(self._key(asked, opened.generation), known)
+            self._cache.keep(self._key(asked, opened.generation), known)
         reply = reply_of(asked, answer, name, budget)
         return sent_reply(self._asked.keep(reply), asked, reply)
 
@@ -378,6 +389,16 @@ def _check_pays(caller: Caller) -> None:
             "This question is not free, and a read-only token never pays.",
             hint="Ask what is known already, or ask with a token that may pay.",
         )
+
+
+def _check_agreed(asked: AskedBy, prepared: PreparedQuestion[Told]) -> None:
+    """Refuse a question that is measured by itself where it costs more now than its caller has agreed to."""
+    if asked.inquiry.most is None:
+        return
+    due = prepared.due(request=asked.ledger_request, analyst=asked.caller.analyst).cost
+    most = agreed(asked.inquiry, due)
+    if most is not None and due.units > most.units:
+        raise PriceRoseError(requested=due.amount, agreed=most.amount, currency=due.currency)
 
 
 def _check_price(price: Cost, approved: Approval) -> None:

@@ -13,7 +13,7 @@ from understudy.ledger.export import document, self_contained, verify
 from understudy.ledger.interface import LedgerEntry
 from understudy.ledger.store import DurableLedger
 from understudy.server.gate import Gate
-from understudy.server.house import OpenTable
+from understudy.server.served_tables import OpenTable
 from understudy.server.tokens import Caller
 
 

@@ -13,8 +13,8 @@ from understudy.ledger.declared import check_ledger
 from understudy.project import open_project
 from understudy.server.audit_log import AuditLog
 from understudy.server.config import Address, ServerConfig
-from understudy.server.house import check_session_noise
 from understudy.server.one_server import only_server
+from understudy.server.served_tables import check_session_noise
 from understudy.server.store import ServerStore
 
 

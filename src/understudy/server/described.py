@@ -13,7 +13,7 @@ from understudy.privacy.cost import UNITS, Cost
 from understudy.project import Project
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
-from understudy.server.house import OpenTable
+from understudy.server.served_tables import OpenTable
 from understudy.sessions.session import Session
 
 MOST_CELLS_LISTED = 1000

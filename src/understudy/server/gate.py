@@ -28,20 +28,20 @@ from typing import Any
 from understudy.errors import LedgerError, SourceError, StoreError, UnderstudyError
 from understudy.ledger.interface import fresh_request
 from understudy.server import described
+from understudy.server.answer_cache import KnownAnswer
 from understudy.server.answering import Answering, Portions, as_problem, plainly, taken
 from understudy.server.approvals import Approval, Approvals
 from understudy.server.asked import WAITING, Asked, AskedQuestion
 from understudy.server.audit_log import AuditLog
 from understudy.server.config import ServerConfig
 from understudy.server.gate_reply import AskedBy, GateReply, approval_as_plain
-from understudy.server.house import House, OpenTable, ServedTable, SessionTerms
 from understudy.server.inquiry import MOST_QUESTIONS, Inquiry
 from understudy.server.pace import ResponseGrid
 from understudy.server.pauses import Pauses
-from understudy.server.prices import priced
+from understudy.server.prices import priced, priced_together
 from understudy.server.problems import Problem, problem_of
 from understudy.server.queue import SharedWork
-from understudy.server.shelf import KnownAnswer
+from understudy.server.served_tables import OpenTable, ServedTable, ServedTables, SessionTerms
 from understudy.server.store import ServerStore
 from understudy.server.tokens import Caller, Tokens
 from understudy.server.turns import Turns
@@ -53,8 +53,8 @@ OWN_LINE = "/server"
 class Gate(Turns):
     """What every door calls. Made by a running server; its coroutines belong to one event loop."""
 
-    def __init__(self, config: ServerConfig, house: House, store: ServerStore) -> None:
-        super().__init__(config, house)
+    def __init__(self, config: ServerConfig, served: ServedTables, store: ServerStore) -> None:
+        super().__init__(config, served)
         self.store = store
         self.tokens = Tokens(store)
         self.asked = Asked(store)
@@ -65,13 +65,13 @@ class Gate(Turns):
         self.answering = Answering(config, self.asked, self.approvals)
         self._keeping = SharedWork(self._keep_known)
         self._direct = {
-            name: SharedWork(partial(self._direct_all, table)) for name, table in house.tables.items()
+            name: SharedWork(partial(self._direct_all, table)) for name, table in served.tables.items()
         }
         self._flying: dict[tuple[str, str, str], tuple[Inquiry, asyncio.Task[GateReply]]] = {}
 
     @classmethod
     def opened(cls, config: ServerConfig, store: ServerStore) -> Gate:
-        """A gate before the declared tables, which are opened here. Raises as `House` does."""
+        """A gate before the declared tables, which are opened here. Raises as `ServedTables` does."""
         shared = config.session
         terms = SessionTerms(
             alpha=float(shared.alpha),
@@ -80,7 +80,7 @@ class Gate(Turns):
             noise=shared.noise,
             own=config.own_sessions,
         )
-        return cls(config, House(list(config.tables.values()), terms), store)
+        return cls(config, ServedTables(list(config.tables.values()), terms), store)
 
     # ---- asking
 
@@ -223,7 +223,8 @@ class Gate(Turns):
     async def price(self, caller: Caller, inquiries: Sequence[Inquiry]) -> list[dict[str, Any]]:
         """What questions would cost at most, and how far off their answers could be. Never looks.
 
-        A question that would be refused has a `problem` in place of a price.
+        A question that would be refused has a `problem` in place of a price. Of several, each tells what it costs
+        `together` with those before it.
         """
         if not 1 <= len(inquiries) <= MOST_QUESTIONS:
             raise Problem(
@@ -235,7 +236,9 @@ class Gate(Turns):
         _check_asks(caller)
 
         def told(opened: OpenTable) -> list[dict[str, Any]]:
-            return [priced(opened, caller, inquiry, self.threshold(caller)) for inquiry in inquiries]
+            found = [priced(opened, caller, inquiry, self.threshold(caller)) for inquiry in inquiries]
+            priced_together(opened, caller, inquiries, found)
+            return found
 
         return await self.read(caller, inquiries[0].table, told)
 
@@ -243,7 +246,7 @@ class Gate(Turns):
         """The tables that are served, and what is left of each budget."""
 
         def told() -> list[dict[str, Any]]:
-            return [self._table_line(name, table) for name, table in self.house.tables.items()]
+            return [self._table_line(name, table) for name, table in self.served.tables.items()]
 
         return await self.on_free(caller, told)
 
@@ -270,7 +273,7 @@ class Gate(Turns):
 
     async def sessions(self, caller: Caller, table: str) -> list[dict[str, Any]]:
         """The session in which the caller asks about a table; an auditor or a custodian sees all that are open."""
-        own = self.house.terms.own
+        own = self.served.terms.own
 
         def told(opened: OpenTable) -> list[dict[str, Any]]:
             seen = opened.sessions if caller.role != "analyst" else [opened.session(caller.analyst)]
@@ -283,7 +286,7 @@ class Gate(Turns):
 
         def told() -> list[dict[str, Any]]:
             found: list[dict[str, Any]] = []
-            for table in self.house.tables.values():
+            for table in self.served.tables.values():
                 with table.use() as opened:
                     found.append(described.limits_as_plain(opened.project))
             return found

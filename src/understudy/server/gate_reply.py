@@ -13,10 +13,10 @@ from understudy.errors import StatementError
 from understudy.privacy.budget import Budget
 from understudy.server.approvals import Approval
 from understudy.server.asked import ANSWERED, AskedQuestion, KeptReply
-from understudy.server.house import ServedTable
 from understudy.server.inquiry import Inquiry
 from understudy.server.problems import Problem
 from understudy.server.replies import Told, answer_as_plain, encoded
+from understudy.server.served_tables import ServedTable
 from understudy.server.tokens import Caller
 
 

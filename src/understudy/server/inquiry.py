@@ -34,6 +34,8 @@ class Inquiry:
     epsilon      the price of a question that is measured by itself, outside the session; or
     rho          the same in rho; or
     error        the error that it must keep: in people for counts, else in the unit of the released numbers
+    in_session   whether `error` is kept in the session, by what is known there, and not by a measurement by itself
+    most         the most that the caller has agreed to be charged for it, in the table's currency; None for any
     noise        which noise a question gets that is measured by itself: `auto`, or one by name
     why          what the custodian is told, where the question needs an approval
     """
@@ -46,23 +48,36 @@ class Inquiry:
     epsilon: float | None = None
     rho: float | None = None
     error: float | None = None
+    in_session: bool = False
+    most: float | None = None
     noise: str = AUTO
     why: str = ""
 
     @property
     def price(self) -> dict[str, float]:
-        """The price or error that was given, by its name; empty for a question to the session."""
+        """The price or error that was given, by its name; empty for a question on the session's own terms."""
         given = {"epsilon": self.epsilon, "rho": self.rho, "error": self.error}
         return {name: value for name, value in given.items() if value is not None}
 
     @property
     def is_direct(self) -> bool:
         """Whether the question is measured by itself, at a price of its own."""
-        return not (self.epsilon is None and self.rho is None and self.error is None)
+        return bool(self.price) and not self.in_session
+
+    @property
+    def within(self) -> float | None:
+        """The error of its own that a question to the session must keep; None where it has none."""
+        return self.error if self.in_session else None
 
     @property
     def terms(self) -> dict[str, Any]:
-        """What makes the same words another request: the price and the noise, or whether any answer is welcome."""
+        """What makes the same words another request: the price and the noise, or whether any answer is welcome.
+
+        A question with an error of its own in the session is never answered uncertified. What was agreed to
+        (`most`) is no part of it: an answer that was given is given again.
+        """
+        if self.within is not None:
+            return {"error": self.within, "in_session": True}
         if not self.is_direct:
             return {"uncertified": self.uncertified}
         return self.price if self.noise == AUTO else {**self.price, "noise": self.noise}
@@ -92,6 +107,15 @@ class Inquiry:
                 "A question has one price: epsilon, rho or error.",
                 hint="Send one of them, or none to ask in the session.",
             )
+        if self.in_session and not (self.epsilon is None and self.rho is None):
+            raise Problem(
+                422,
+                "parameter",
+                "In the session a question has no price of its own, only an error.",
+                hint="Send error with in_session, or leave in_session out.",
+            )
+        if self.most is not None and not (isfinite(self.most) and self.most >= 0):
+            raise Problem(422, "parameter", "most must be a number of at least 0.", hint="Leave it out.")
         self._check_noise()
         for name, value in self.price.items():
             if not isfinite(value) or value <= 0:
@@ -108,7 +132,7 @@ class Inquiry:
                 422,
                 "parameter",
                 "noise is for a question with a price of its own; the session has noise of its own.",
-                hint="Send error or rho with it, or leave noise out.",
+                hint="Send error or rho with it and no in_session, or leave noise out.",
             )
 
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from fractions import Fraction
+from math import ceil
 from typing import Any
 
 from understudy.answer.plain import without_infinity
 from understudy.errors import LedgerError, SourceError, UnderstudyError
-from understudy.server.house import OpenTable
+from understudy.privacy.cost import UNITS, Cost
 from understudy.server.inquiry import Inquiry
 from understudy.server.problems import Problem, problem_of
+from understudy.server.served_tables import OpenTable
 from understudy.server.tokens import Caller
 
 
@@ -32,8 +36,10 @@ def priced(opened: OpenTable, caller: Caller, inquiry: Inquiry, threshold: float
             told["noise"] = prepared.quote.noise
         else:
             session = opened.session(caller.analyst)
-            price = session.price(inquiry.question, caller.analyst)
+            price = session.price(inquiry.question, caller.analyst, error=inquiry.within)
             error, beta, unit = session.error(inquiry.question), float(session.terms.beta), "people"
+            if inquiry.within is not None:
+                error, unit = inquiry.within, session.unit(inquiry.question)
     except (LedgerError, SourceError):
         raise
     except (UnderstudyError, Problem) as refusal:
@@ -52,3 +58,42 @@ def priced(opened: OpenTable, caller: Caller, inquiry: Inquiry, threshold: float
         "more_like_this": left.units // price.units if price.units else None,
         "needs_approval": share > threshold and price.units <= left.units,
     }
+
+
+def priced_together(
+    opened: OpenTable, caller: Caller, inquiries: Sequence[Inquiry], told: Sequence[dict[str, Any]]
+) -> None:
+    """Add to the price of each of several questions what it and those before it cost `together` at most.
+
+    In the session that is found by one plan of all of them (`sessions.several`), since a question can cost more
+    after others; what is measured by itself costs no more than the sum. Nothing is added where one is refused.
+    """
+    if len(told) < 2 or any("problem" in one for one in told):
+        return
+    if inquiries[0].is_direct:
+        ((currency, _),) = told[0]["cost"].items()
+        amount = 0.0
+        for one in told:
+            amount += one["cost"][currency]
+            one["together"] = {currency: amount}
+        return
+    session = opened.session(caller.analyst)
+    questions = [inquiry.question for inquiry in inquiries]
+    try:
+        several = session.several(questions, caller.analyst, error=inquiries[0].within)
+    except (LedgerError, SourceError):
+        raise
+    except UnderstudyError:
+        return
+    for one, cost in zip(told, several.prices(), strict=True):
+        one["together"] = {cost.currency: cost.amount}
+
+
+def agreed(inquiry: Inquiry, price: Cost) -> Cost | None:
+    """The most that a caller has agreed to, in the currency of a price; None for any.
+
+    It came as a decimal number, and is taken to twelve digits.
+    """
+    if inquiry.most is None:
+        return None
+    return type(price)(ceil(Fraction(inquiry.most) * UNITS * (1 + Fraction(1, 10**12))))

@@ -19,6 +19,7 @@ from understudy.errors import (
     InsufficientBudgetError,
     LedgerError,
     OvertakenError,
+    PriceRoseError,
     RequestConflictError,
     SourceError,
     StatementError,
@@ -142,6 +143,7 @@ def away() -> Problem:
 
 _FIELDS: dict[type[UnderstudyError], tuple[str, ...]] = {
     InsufficientBudgetError: ("requested", "remaining", "currency", "limit"),
+    PriceRoseError: ("requested", "agreed", "currency"),
     RequestConflictError: ("request",),
     StatementError: ("reason",),
     TooLargeError: ("cells", "limit"),

@@ -20,7 +20,7 @@ from understudy.server.problems import Problem
 
 if TYPE_CHECKING:
     from understudy.releases.release import Release
-    from understudy.server.release_shelf import ReleaseShelf
+    from understudy.server.served_releases import ServedReleases
 
 MOST_HELD = 4
 """Releases that are held ready; the one that was asked longest ago is dropped for another."""
@@ -37,10 +37,10 @@ _Stamp = tuple[tuple[str, int, int], ...]
 
 
 class ReleaseAnswers:
-    """Answers from the releases of a shelf. May be asked by several threads at once."""
+    """Answers from the releases of a server. May be asked by several threads at once."""
 
-    def __init__(self, shelf: ReleaseShelf) -> None:
-        self._shelf = shelf
+    def __init__(self, releases: ServedReleases) -> None:
+        self._releases = releases
         self._held: OrderedDict[str, tuple[_Stamp, Release]] = OrderedDict()
         self._opening = Lock()
 
@@ -74,8 +74,8 @@ class ReleaseAnswers:
         )
 
     def opened(self, name: str) -> Release:
-        """A release of the shelf, held ready for the next question. One that was made anew is opened again."""
-        certificate, _ = self._shelf.file(name, CERTIFICATE)
+        """A release of the server, held ready for the next question. One that was made anew is opened again."""
+        certificate, _ = self._releases.file(name, CERTIFICATE)
         stamp = _stamp(certificate.parent)
         with self._opening:  # one after the other: two at once would take twice the memory
             held = self._held.get(name)

@@ -22,7 +22,7 @@ from fastapi import FastAPI
 
 from understudy.server.config import Address, ServerConfig
 from understudy.server.gate import Gate
-from understudy.server.http.app import Rooms, admin_app, http_app
+from understudy.server.http.app import Services, admin_app, http_app
 from understudy.server.http.asks import AskLane
 from understudy.server.http.protocol import LimitedProtocol
 from understudy.server.http.security import App, Guard, hosts_of
@@ -50,8 +50,8 @@ SWITCH_SECONDS = 0.001
 def serve(config: ServerConfig, *, announce: Callable[[str], None]) -> None:
     """Serve until a signal says stop. `announce` is told, in sentences, where the doors are.
 
-    Raises as `only_server`, `ServerStore` and `House` do where the server cannot start, and an `OSError` where an
-    address is taken.
+    Raises as `only_server`, `ServerStore` and `ServedTables` do where the server cannot start, and an `OSError`
+    where an address is taken.
     """
     start_logging()
     sys.setswitchinterval(SWITCH_SECONDS)
@@ -61,7 +61,7 @@ def serve(config: ServerConfig, *, announce: Callable[[str], None]) -> None:
             with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
                 runner.run(Service(gate).run(announce))
         finally:
-            gate.house.close()
+            gate.served.close()
 
 
 class Service:
@@ -70,7 +70,7 @@ class Service:
     def __init__(self, gate: Gate) -> None:
         self.gate = gate
         self.metrics = Metrics()
-        self.rooms = Rooms.behind(gate, self.metrics)
+        self.services = Services.behind(gate, self.metrics)
         self.stop = asyncio.Event()
         self.addresses: dict[str, Address] = {}
         self.agents: AgentInterface | None = None
@@ -84,7 +84,7 @@ class Service:
             loop = asyncio.get_running_loop()
             for number in (signal.SIGTERM, signal.SIGINT):
                 loop.add_signal_handler(number, self.stop.set)
-        apps = {"http": http_app(self.rooms), "admin": admin_app(self.rooms)}
+        apps = {"http": http_app(self.services), "admin": admin_app(self.services)}
         for name, app in apps.items():
             add_pages(app, self.gate, door=name)
         self.agents = self._agent_door(apps["http"])
@@ -105,7 +105,7 @@ class Service:
             self._approving = asyncio.create_task(run_approved(self.gate))
             tasks.append(self._approving)
             scheme = "http" if config.tls is None else "https"
-            announce(f"Serving {', '.join(self.gate.house.tables)} at {scheme}://{self.addresses['http']}")
+            announce(f"Serving {', '.join(self.gate.served.tables)} at {scheme}://{self.addresses['http']}")
             if "postgres" in self.addresses:
                 place = self.addresses["postgres"]
                 announce(
@@ -120,8 +120,8 @@ class Service:
                 server.should_exit = True
             await asyncio.gather(*tasks, return_exceptions=True)
             await self.agents.close()
-            await self.rooms.releases.close()
-            self.rooms.boards.close()
+            await self.services.releases.close()
+            self.services.boards.close()
             LOG.info("stopped", extra={"finished": ended})
 
     async def _open_postgres(self, address: Address) -> None:
@@ -135,8 +135,8 @@ class Service:
 
         listening = bound(address)
         self.addresses["postgres"] = Address(address.host, listening.getsockname()[1])
-        catalog = ServedCatalog(self.gate.house, self.rooms.releases, shared_desk())
-        synthetic = SyntheticRows(shared_desk(), self.rooms.releases)
+        catalog = ServedCatalog(self.gate.served, self.services.releases, shared_desk())
+        synthetic = SyntheticRows(shared_desk(), self.services.releases)
         shared = SharedDesk(self.gate, catalog, synthetic)
         self._postgres = PgInterface(self.gate, shared, self.metrics)
         await self._postgres.open(listening)
@@ -156,7 +156,7 @@ class Service:
         """The port of HTTP: agents at /mcp, then the lane of questions, then everything else."""
         lane = AskLane(app, app.state)
         hosts = self._hosts(self.gate.config.listen.http)
-        return AgentInterface(lane, self.gate, self.rooms.releases, app.state.identification, hosts=hosts)
+        return AgentInterface(lane, self.gate, self.services.releases, app.state.identification, hosts=hosts)
 
     def _hosts(self, address: Address) -> frozenset[str]:
         """The names under which a port may be called; none where a proxy checks them, or any may call."""

@@ -13,10 +13,10 @@ from typing import TypeVar
 
 from understudy.server.answering import plainly
 from understudy.server.config import ServerConfig
-from understudy.server.house import House, OpenTable, ServedTable
 from understudy.server.pace import RateLimiter
 from understudy.server.problems import Problem
 from understudy.server.queue import FairQueue, stopping
+from understudy.server.served_tables import OpenTable, ServedTable, ServedTables
 from understudy.server.tokens import Caller
 
 LOOK_THREADS = 28  # most of them wait for a disk: debits that come together share a transaction
@@ -34,9 +34,9 @@ class Turns:
     `free` is the queue of what costs nothing, and `looks` that of what may look at a table and takes long.
     """
 
-    def __init__(self, config: ServerConfig, house: House) -> None:
+    def __init__(self, config: ServerConfig, served: ServedTables) -> None:
         self.config = config
-        self.house = house
+        self.served = served
         rates = config.rates
         self.rates = RateLimiter(rates.requests)
         limits = {"at_once": rates.at_once, "waiting": rates.waiting}
@@ -84,9 +84,9 @@ class Turns:
 
     def table(self, name: str) -> ServedTable:
         """A table by its name; a `Problem` 404 where there is none."""
-        found = self.house.tables.get(name)
+        found = self.served.tables.get(name)
         if found is None:
-            names = sorted(self.house.tables)
+            names = sorted(self.served.tables)
             raise Problem(
                 404,
                 "no-table",

@@ -13,6 +13,7 @@ from typing import Any
 
 from understudy.errors import RequestConflictError
 from understudy.privacy.cost import Cost
+from understudy.sessions.charge_limit import ChargeLimit
 
 KEY = "for"
 """Where a journal's step keeps whom and which request it was bought for; version 0.1 wrote no such part."""
@@ -40,6 +41,15 @@ class Asking:
     question  a digest that is equal for equal questions; empty without a request
     charged   what was charged since the question was taken up, in the ledger's currency
     asked     which question of the session it is, from 1; 0 where it is none
+    limit     the most that may be charged for it, and for others that have the same limit; None without one
+
+    Promise     Each purchase is kept with who paid for it and under which request, and a request never stands for
+                two questions, or for those of two analysts.
+    Why         `plain` goes into the journal's step, which is written into the ledger before the draw, and `read`
+                is its inverse; `check` compares digest and analyst with those of the request's earlier purchases.
+    Privacy     It holds the question and the names that callers gave, and prices: nothing that was read from a
+                table.
+    Cost        Nothing by itself; a few bytes of a step.
     """
 
     analyst: str
@@ -48,6 +58,7 @@ class Asking:
     request: str | None = None
     question: str = ""
     asked: int = 0
+    limit: ChargeLimit | None = None
 
     def plain(self, owner: str) -> dict[str, Any]:
         """What a step keeps of this: its number, and who asked, and under which request, where that is told."""

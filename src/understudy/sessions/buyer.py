@@ -125,27 +125,47 @@ class Buyer:
     # ---- plans
 
     def plan(
-        self, marginals: Sequence[Marginal], analyst: str, *, asked: int, before: Sequence[Purchase] = ()
+        self,
+        marginals: Sequence[Marginal],
+        analyst: str,
+        *,
+        asked: int,
+        before: Sequence[Purchase] = (),
+        onto: QuestionPlan | None = None,
     ) -> QuestionPlan:
         """All that questions may buy if this analyst asks them now, one after the other.
 
         `asked` is the number of the first of them among all questions of the session; `before` is what quantiles
-        buy before them.
+        buy before them. Where they come after those of a plan, they are put `onto` it.
         """
         known = self.known
         step = known.step  # of what is known, not of a purchase that is being made and tells nothing yet
         unknown = [m for m in marginals if self.memory.find(m) is None and known.intervals(m) is None]
         if not unknown:
-            return QuestionPlan({}, step, before=list(before))
-        if len(unknown) == 1 and not before:
+            return QuestionPlan({}, step, before=list(before)) if onto is None else onto
+        if len(unknown) == 1 and not before and onto is None:
             one = self._planned(unknown[0], analyst, asked)
             return QuestionPlan({identity(unknown[0]): one.purchases}, one.known.step)
 
         def of_all() -> QuestionPlan:
-            forecast = self._forecast(analyst, known).after(without_repeats(before))
-            return forecast.of_all(unknown, asked=asked, step=step)
+            planned = [*before, *(() if onto is None else onto.purchases)]
+            forecast = self._forecast(analyst, known).after(without_repeats(planned))
+            return forecast.of_all(unknown, asked=asked, step=step, onto=onto)
 
-        return replace(self._in_plans(of_all), before=list(before))
+        found = self._in_plans(of_all)
+        return replace(found, before=list(before)) if onto is None else found
+
+    def plan_of_own(self, marginals: Sequence[Marginal], analyst: str, *, asked: int) -> QuestionPlan:
+        """What questions buy if nothing is bought ahead of them: their own counts alone."""
+        known = self.known
+        unknown = [m for m in marginals if self.memory.find(m) is None and known.intervals(m) is None]
+        return self._in_plans(
+            lambda: self._forecast(analyst, known).own_of_all(unknown, asked=asked, step=known.step)
+        )
+
+    def left_after(self, purchases: Sequence[Purchase]) -> float:
+        """What is left of β, as a probability, after purchases that are planned."""
+        return self._in_plans(lambda: self.policy.after(without_repeats(purchases)).beta.left)
 
     def _in_plans(self, plan: Callable[[], Found]) -> Found:
         """Ask the policy, told of free answers before, under the lock of plans, which `planned` may let go."""
@@ -262,11 +282,16 @@ class Buyer:
             return False
         return True
 
-    def within(self, wanted: Sequence[tuple[Marginal, float]], *, asked: int) -> list[WithinPurchase]:
-        """The purchases of marginals within widths of their own, in people, each after those before it."""
+    def within(
+        self, wanted: Sequence[tuple[Marginal, float]], *, asked: int, after: Sequence[Purchase] = ()
+    ) -> list[WithinPurchase]:
+        """The purchases of marginals within widths of their own, in people, each after those before it.
+
+        All of them come `after` others that are planned.
+        """
 
         def each() -> list[WithinPurchase]:
-            policy, found = self.policy, list[WithinPurchase]()
+            policy, found = self.policy.after(after) if after else self.policy, list[WithinPurchase]()
             for marginal, width in wanted:
                 found.append(policy.within(marginal, width, asked=asked))
                 policy = policy.after(found[-1:])
@@ -325,10 +350,14 @@ class Buyer:
     def make(self, purchase: Purchase, asking: Asking) -> PurchaseResult:
         """Make the next purchase: write it and its debit into the ledger in one transaction, then look.
 
-        Raises an `InsufficientBudgetError` where it cannot be paid and an `OvertakenError` where another process
-        bought something first: then nothing is written or charged.
+        Raises an `InsufficientBudgetError` where it cannot be paid, a `PriceRoseError` where it is beyond what was
+        agreed to, and an `OvertakenError` where another process bought something first: then nothing is written or
+        charged.
         """
-        self.funds(asking.analyst).check([purchase])
+        funds = self.funds(asking.analyst)
+        if asking.limit is not None:
+            asking.limit.check(funds.quote([purchase]))
+        funds.check([purchase])
         plan = {**purchase.plain(), **purchase.band(self.calibrator), **asking.plain(self.owner)}
         step = self.journal.plan(purchase.kind, plan, asking.words)
         draft = self.known.knowledge.copy()
@@ -338,6 +367,8 @@ class Buyer:
             raise self.journal.taken(conflict) from None
         self._publish(draft)
         asking.charged = asking.charged + result.cost  # type: ignore[operator]  # one currency
+        if asking.limit is not None:
+            asking.limit.charged(result.cost)
         if self._checkpoint.is_due:
             with self._planning:
                 self._tell_served()

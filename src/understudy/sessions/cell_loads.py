@@ -21,7 +21,16 @@ MOST_CELLS = 1 << 10
 
 
 class CellLoads:
-    """F·Φ(x) of the events that were added, in units of the ledger, along the axes of `units`."""
+    """F·Φ(x) of the events that were added, in units of the ledger, along the axes of `units`.
+
+    Promise     `units` is never more than the joint accountant counts at a cell: exact up to the rounding of
+                floats where cells are told apart, else what events add to every cell alike.
+    Why         The loads and regions of an event are those of `Joint.loads`, by which the ledger accounts; what is
+                left out in a large domain is not negative.
+    Privacy     Events are public, and so are their sums. Nothing is charged by them: they decide what may be
+                bought ahead, and the ledger charges by its own account.
+    Cost        O(cells) for each part of an event, of at most `MOST_CELLS` cells.
+    """
 
     def __init__(self, domain: Domain, joint: Joint) -> None:
         self._joint = joint
@@ -49,8 +58,12 @@ class CellLoads:
 def costs_no_cell_more(joint: Joint, event: Event, other: Event) -> bool:
     """Whether an event adds to F·Φ(x) no more than another one does, whatever the cell x is.
 
-    Each part of the other event is compared with one part of this one: that needs no sum over cells, and is the
-    whole comparison for the noise of one marginal, which has one part.
+    Promise     Where it says yes, that is so. It may say no where it is so, too.
+    Why         Each part of this event costs no more units than the part of the other in its place, and lies
+                within its region; so at every cell each term is at most the other's. That needs no sum over cells,
+                and is the whole comparison for the noise of one marginal, which has one part.
+    Privacy     It reads events, which are public.
+    Cost        O(parts · attributes), in any domain.
     """
     mine, others = joint.loads(event), joint.loads(other)
     return len(mine) == len(others) and all(

@@ -57,6 +57,7 @@ from understudy.sessions.interval_widths import Widths, WidthSearch, is_count, i
 from understudy.sessions.knowledge import TOUCHING, IntervalTable
 from understudy.sessions.part_answers import PartAnswers
 from understudy.sessions.predicted_counts import predicted
+from understudy.sessions.purchase import Purchase
 from understudy.sessions.within_error import WithinPurchase
 
 CAUTION = 0.8
@@ -77,11 +78,13 @@ class _WithinPlan:
     """What a question within an error may buy.
 
     first    the counts that are asked for before, within the session's width, so that the rows are known
+    counts   what these buy
     within   what is bought then, within widths of its own; by what is expected where `first` is not empty
     price    the most that all of it costs
     """
 
     first: list[Marginal]
+    counts: list[Purchase]
     within: list[WithinPurchase]
     price: Cost
 
@@ -120,6 +123,13 @@ class CloserAnswer:
     def price(self, analyst: str) -> Cost:
         """The most that the question costs; raises as `bought` does where it is refused."""
         return self.buyer.nothing if self.free() is not None else self._plan(analyst).price
+
+    def planned(self, analyst: str, after: Sequence[Purchase] = ()) -> list[Purchase]:
+        """All that the question may buy `after` purchases that are planned for others; raises as `price` does."""
+        if self.free() is not None:
+            return []
+        plan = self._plan(analyst, after=after)
+        return [*plan.counts, *plan.within]
 
     def bought(self, asking: Asking) -> list[Answer]:
         """Answers for the marginals that keep the error, bought where they are not known; for who holds the lock.
@@ -268,16 +278,21 @@ class CloserAnswer:
 
     # ---- what has to be bought
 
-    def _plan(self, analyst: str, *, are_counted: bool = False) -> _WithinPlan:
-        """What the question may buy by what is known now; nothing first where that was bought (`are_counted`)."""
+    def _plan(
+        self, analyst: str, *, are_counted: bool = False, after: Sequence[Purchase] = ()
+    ) -> _WithinPlan:
+        """What the question may buy by what is known now; nothing first where that was bought (`are_counted`).
+
+        It comes `after` purchases that are planned for questions before it.
+        """
         asked, funds, tables = self.buyer.asked + 1, self.buyer.funds(analyst), self._tables()
         widths = self._widths(tables)
         first = [] if are_counted else self._first(tables, widths)
         if not first:
             if widths is None:
                 raise self._unkept(tables, are_counted=are_counted)
-            within = self.buyer.within(self._wanted(tables, widths), asked=asked)
-            return _WithinPlan([], within, funds.quote(within))
+            within = self.buyer.within(self._wanted(tables, widths), asked=asked, after=after)
+            return _WithinPlan([], [], within, funds.quote(within))
         expected = [
             self._expected(marginal) if marginal in first and is_count(marginal) else table
             for marginal, table in zip(self.marginals, tables, strict=True)
@@ -285,9 +300,11 @@ class CloserAnswer:
         widths = self._widths(expected, self._expected_rows() if self._everyone in first else None)
         if widths is None:
             raise self._unkept(tables, are_counted=False)
-        counts = self.parts.planned(first, analyst).purchases
-        within = self.buyer.within(self._wanted(expected, widths), asked=asked + len(first))
-        return _WithinPlan(first, within, funds.quote([*counts, *within]))
+        counts = self.buyer.plan(first, analyst, asked=asked, before=after)
+        counts = replace(counts, before=[]).purchases
+        wanted = self._wanted(expected, widths)
+        within = self.buyer.within(wanted, asked=asked + len(first), after=[*after, *counts])
+        return _WithinPlan(first, counts, within, funds.quote([*counts, *within]))
 
     def _widths(self, tables: Sequence[IntervalTable], rows: RowBounds | None = None) -> Widths | None:
         """How wide the intervals of the marginals may be by what is known; None where no widths keep the error."""

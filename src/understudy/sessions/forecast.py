@@ -92,21 +92,35 @@ class Forecast:
         """The forecast after purchases that are planned, and of which nobody knows yet what they tell."""
         return replace(self, policy=self.policy.after(purchases))
 
-    def of_all(self, marginals: Iterable[Marginal], *, asked: int, step: int) -> QuestionPlan:
+    def own_of_all(self, marginals: Iterable[Marginal], *, asked: int, step: int) -> QuestionPlan:
+        """The counts of several questions by themselves, one after the other, and nothing ahead."""
+        forecast, plans = self, dict[Identity, list[Purchase]]()
+        for i, marginal in enumerate(marginals):
+            if identity(marginal) not in plans:
+                plans[identity(marginal)] = forecast.own_counts(marginal, asked=asked + i)
+                forecast = forecast.after(plans[identity(marginal)])
+        return QuestionPlan(plans, step, forecast.policy.beta.left)
+
+    def of_all(
+        self, marginals: Iterable[Marginal], *, asked: int, step: int, onto: QuestionPlan | None = None
+    ) -> QuestionPlan:
         """All that several questions may buy, one after the other; `step` is the number of purchases so far.
+
+        They are planned after the questions of a plan `onto` which they are put: the forecast is the one after it.
 
         Each is forecast under a copy of the policy from which the shares of β of the purchases before it are gone:
         later questions get less of β, and cost more. What is bought ahead is due by the rents that were paid
         before all of them. Counts that would complete a planned sum (`completing`) are planned by themselves from
         the second question on, since purchases before them can change what is known of the sum.
         """
-        forecast, plans = self, dict[Identity, list[Purchase]]()
-        planned = dict[tuple[object, ...], Purchase]()
+        earlier = QuestionPlan({}, step) if onto is None else onto
+        forecast, plans, are_first = self, dict(earlier.parts), not earlier.purchases
+        planned = {what: one for one in earlier.purchases if (what := scope(one)) is not None}
         for i, marginal in enumerate(marginals):
             if identity(marginal) in plans:
                 continue
             found = forecast.of(marginal, asked=asked + i)
-            if plans and isinstance(found[-1], CompletingPurchase):
+            if (plans or not are_first) and isinstance(found[-1], CompletingPurchase):
                 found[-1] = forecast.policy.direct(self.knowledge, marginal, asked=asked + i)
             purchases = list[Purchase]()
             for purchase in found:
@@ -115,7 +129,7 @@ class Forecast:
                     forecast = forecast.after([purchase])
                 purchases.append(purchase if what is None else planned.setdefault(what, purchase))
             plans[identity(marginal)] = purchases
-        return QuestionPlan(plans, step, forecast.policy.beta.left)
+        return QuestionPlan(plans, step, forecast.policy.beta.left, list(earlier.before))
 
     def next(self, marginal: Marginal, plan: QuestionPlan, *, asked: int) -> tuple[Purchase, bool]:
         """The next purchase for a part of a planned question, and whether what it tells may be the answer.

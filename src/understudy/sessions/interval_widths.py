@@ -43,6 +43,15 @@ class WidthSearch:
     """Looks for widths of the marginals of one question.
 
     marginals   the counts and sums that its answer is made of
+
+    Promise     Widths that keep the error at every place that is tried (`placed`). Whether they keep it where the
+                intervals come to lie is looked at again once they are bought (`within_error`), and more is bought
+                where they do not.
+    Why         For a count, a sum or a ratio of a sum and its rows the worst place is an end of what is known, and
+                those are tried; for other formulas they are a good guess. The search halves the logarithm of the
+                width between one that is kept and one that is not.
+    Privacy     It reads what was released, and the formula of the question.
+    Cost        Nothing is spent. At most 4·25·6 evaluations of the formula.
     """
 
     marginals: tuple[Marginal, ...]

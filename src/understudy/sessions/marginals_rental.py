@@ -36,6 +36,15 @@ class MarginalsSkiRental:
     The price of such a class takes long to find: it is found only when what is at stake has grown by a tenth
     since the last time. `of_cells` is whether single cells are asked for, each a question: a marginal stands
     for one then.
+
+    Promise     None of accuracy, and none of what a session costs: the `allowance` bounds that, and has to permit
+                the class as well.
+    Why         A class is due when the rent paid for such questions has reached its price, or a part of it while
+                as many questions are expected to come as would repay it; never where all that were not asked would
+                cost no more one by one (`is_worth`).
+    Privacy     Rent, prices and numbers of questions are public. No answer is read.
+    Cost        O(1) for a question, O(attributes · order) where cells are counted; finding a price, which takes
+                long, a number of times that grows with the logarithm of what is at stake.
     """
 
     def __init__(self, *, of_cells: bool = False) -> None:

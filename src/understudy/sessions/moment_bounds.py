@@ -25,7 +25,15 @@ Known = Callable[[Marginal], IntervalTable | None]
 
 
 def moment_intervals(marginal: Marginal, known: Known) -> IntervalTable | None:
-    """Intervals for the sums of a moment, from what is `known` of counts; None where nothing is."""
+    """Intervals for the sums of a moment, from what is `known` of counts; None where nothing is.
+
+    Promise     Where the intervals of the counts hold, those of the sums do.
+    Why         Summation by parts, as the module says: a rise is not negative, so each count's lower end gives a
+                lower bound and its upper end an upper one. For other moments, and for more than `MOST_BINS` bins,
+                a row adds between 0 and 1, and the number of rows is the bound.
+    Privacy     It reads intervals that follow from released values: post-processing.
+    Cost        Neither privacy nor any of β. One look into what is known for each bin.
+    """
     moment = marginal.moment
     assert isinstance(moment, Moment)
     rows = known(replace(marginal, moment=None))

@@ -43,9 +43,14 @@ def product_class(
 ) -> ProductPurchase | None:
     """The class of all conjunctions on some attributes, of all rows; None where it is known already.
 
-    It is known where a class was bought, on these attributes or on more, of which every such conjunction is a
-    member: each of them is then within the session's width (`ProductPurchase`), and costs nothing. Raises a
-    `QueryError` where it is too large, or no price keeps its promise.
+    Promise     Once it is bought, every conjunction of the class is within the session's width, except with
+                probability `share`; where it returns None that is so already, for nothing.
+    Why         The promise of a class is that of `ProductPurchase`. It is known where a class was bought, on these
+                attributes or on more, of which every such conjunction is a member.
+    Privacy     It reads which classes were bought, and sizes of the domain.
+    Cost        Nothing here. The purchase that it returns has a price, which is told before it is charged.
+
+    Raises a `QueryError` where it is too large, or no price keeps its promise.
     """
     by, everyone = _clique(calibrator, named), Box(calibrator.curator.domain, {})
     bought, kinds = knowledge.classes_on(by, everyone.key), usual_kinds(calibrator, by)
@@ -62,7 +67,14 @@ def product_class(
 
 
 def covers(calibrator: Calibrator, named: Announced, marginal: Marginal) -> bool:
-    """Whether a class, once it is bought, answers a question."""
+    """Whether a class, once it is bought, answers a question.
+
+    Promise     Where it says yes, the question costs nothing once the class is bought.
+    Why         The question is a box, or a breakdown of one, on attributes of the class, and each side of it is
+                one of the sets of cells that the class has of that attribute.
+    Privacy     It reads the question and the class.
+    Cost        Nothing; O(cells of the question's attributes).
+    """
     box = boxes_of(marginal)
     if box is None:
         return False

@@ -57,6 +57,14 @@ def session(
 
     How long a question may be is what the project was opened with (`text_size`); over a Curator it is the usual.
 
+    Promise     With probability 1 - β every certified answer of the whole session is within its error, however
+                questions follow from answers, and through all processes that go on with it.
+    Why         Each purchase gets a part of β before its noise is drawn, and the parts add up to at most β
+                (`beta_spending`); what follows from purchases is certain where these hold (`deduction`). Terms are
+                written into the ledger once, and a session that goes on under other terms is refused.
+    Privacy     Opening reads no data. `classes` are charged before they are looked at, all of them or none.
+    Cost        Nothing without `classes`, and one entry of the ledger; with `lazily` not even that.
+
     Returns a `Session`. Raises a `ParameterError` where the terms make no sense or a new session has no
     alpha, a `RefusedError` where the budget has no price for the noise, a `RequestConflictError` where the name
     belongs to something else, a `QueryError` where a class is too large to be bought at once, and an

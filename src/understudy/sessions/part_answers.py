@@ -20,6 +20,7 @@ from understudy.query.marginal import Marginal
 from understudy.sessions.asking import Asking
 from understudy.sessions.buyer import Buyer
 from understudy.sessions.deduction import Deduction
+from understudy.sessions.purchase import Purchase
 from understudy.sessions.question_plan import QuestionPlan
 
 if TYPE_CHECKING:
@@ -32,6 +33,16 @@ class PartAnswers:
     curator  the Curator of the table
     buyer    buys what is not known, and knows what was bought
     asked    how many questions were answered by this process
+
+    Promise     Each answer is within the session's width where the bands that were bought hold, or is called
+                `uncertified`. A question that was answered before gets the same answer for nothing. Of a question
+                of several parts all are bought or none, unless others spend what it needed while it is answered.
+    Why         Answers come from a `Deduction`, or from a purchase that was planned to keep the width. Who buys
+                holds the buyer's lock, catches up with other processes, and compares the whole plan with the funds
+                first.
+    Privacy     What is free reads released values alone. Each purchase is charged by the Curator before it looks.
+                Whether one is made depends on released values, prices, and what is left of the budget.
+    Cost        For nothing, or what the plan of the question says at most. Free answers take no lock.
     """
 
     def __init__(self, curator: Curator, buyer: Buyer) -> None:
@@ -61,9 +72,13 @@ class PartAnswers:
                 self.buyer.check_request(asking)  # another thread may have bought under it meanwhile
                 whole = True
                 if len(marginals) > 1:
-                    if self.buyer.catch_up() or plan is None or not self.buyer.holds(plan):
+                    is_new = self.buyer.catch_up() or plan is None or not self.buyer.holds(plan)
+                    if is_new or plan is None:
                         plan = self.planned(marginals, asking.analyst)
-                    whole = self._is_affordable(plan, asking.analyst, refuse=not uncertified)
+                    mine = plan.of_parts(marginals)
+                    if asking.limit is not None and is_new:
+                        asking.limit.check(self.buyer.funds(asking.analyst).quote(mine))
+                    whole = self._is_affordable(mine, asking.analyst, refuse=not uncertified)
                 told = list[Answer | Cost]()
                 for part in marginals:
                     told.append(self._told(part, asking, seen, plan, uncertified=uncertified, buy=whole))
@@ -152,14 +167,15 @@ class PartAnswers:
         if answer is not None:
             return answer
         if not uncertified:
-            self._is_affordable(self.planned([marginal], asking.analyst), asking.analyst, refuse=True)
+            planned = self.planned([marginal], asking.analyst).purchases
+            self._is_affordable(planned, asking.analyst, refuse=True)
             raise RefusedError("others spent what this needed; ask again")
         return asking.charged
 
-    def _is_affordable(self, plan: QuestionPlan, analyst: str, *, refuse: bool) -> bool:
+    def _is_affordable(self, purchases: Sequence[Purchase], analyst: str, *, refuse: bool) -> bool:
         """Whether the analyst can pay for all that questions may buy; where `refuse`, an error says why not."""
         try:
-            self.buyer.funds(analyst).check(plan.purchases)
+            self.buyer.funds(analyst).check(purchases)
         except InsufficientBudgetError:
             if refuse:
                 raise

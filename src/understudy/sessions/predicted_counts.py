@@ -19,7 +19,14 @@ NARROW = 0.05
 
 
 def predicted(knowledge: Knowledge, marginal: Marginal) -> Values | None:
-    """A guess of the counts of a marginal's cells, in people; None where its condition is no box."""
+    """A guess of the counts of a marginal's cells, in people; None where its condition is no box.
+
+    Promise     None: attributes may depend on each other in any way. No answer, interval or error is made of it.
+    Why         It is right where the last condition, and each attribute of a breakdown, is independent of the
+                rest.
+    Privacy     It reads released values, so what is bought may depend on it.
+    Cost        Nothing. One interval for each condition, and a product as large as the marginal.
+    """
     box = boxes_of(marginal)
     if box is None:
         return None

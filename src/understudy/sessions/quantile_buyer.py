@@ -75,17 +75,29 @@ class QuantileBuyer:
     # ---- what has to be bought
 
     def plan(
-        self, marginals: Sequence[Marginal], running: Running, analyst: str, *, asked: int
+        self,
+        marginals: Sequence[Marginal],
+        running: Running,
+        analyst: str,
+        *,
+        asked: int,
+        after: Sequence[Purchase] = (),
     ) -> QuestionPlan | None:
         """All that a question with quantiles may buy; None where its quantiles need nothing, or are made of cells.
 
-        `asked` is the number of the question among all of the session.
+        `asked` is the number of the question among all of the session. It comes `after` purchases that are planned
+        for questions before it.
         """
-        found = self._planned(marginals, running, analyst, asked)
+        found = self._planned(marginals, running, analyst, asked, after)
         return None if found is None else found.whole
 
     def _planned(
-        self, marginals: Sequence[Marginal], running: Running, analyst: str, asked: int
+        self,
+        marginals: Sequence[Marginal],
+        running: Running,
+        analyst: str,
+        asked: int,
+        after: Sequence[Purchase] = (),
     ) -> _QuantilesPlan | None:
         searches = self._searches(marginals, running)
         walks = {place: self._walk(search) for place, search in searches.items()}
@@ -96,6 +108,7 @@ class QuantileBuyer:
 
         def find(forecast: Forecast) -> tuple[list[Purchase], dict[int, Purchase]]:
             before, ranges = list[Purchase](), dict[int, Purchase]()
+            forecast = forecast.after(after) if after else forecast
             for place, walk in walks.items():
                 offer = self._ranges(forecast, searches[place], walk, asked)
                 if offer is not None:
@@ -109,7 +122,8 @@ class QuantileBuyer:
             return before, ranges
 
         before, ranges = self._buyer.forecast(find, analyst)
-        whole = self._buyer.plan(others, analyst, asked=asked + len(before), before=before)
+        whole = self._buyer.plan(others, analyst, asked=asked + len(before), before=[*after, *before])
+        whole = replace(whole, before=before)
         if not self._buyer.funds(analyst).is_payable(whole.purchases):
             return None
         return _QuantilesPlan({place: searches[place] for place in walks}, ranges, whole)

@@ -23,42 +23,53 @@ class QuestionAnswers:
 
     A question is given as its `marginals`, and `running`, the quantiles for which running sums are enough. Answers
     are in the order of the marginals.
+
+    quantiles  finds, and buys, what quantiles need
     """
 
     def __init__(self, parts: PartAnswers) -> None:
         self._parts = parts
         self._buyer = parts.buyer
-        self._quantiles = QuantileBuyer(parts.buyer)
+        self.quantiles = QuantileBuyer(parts.buyer)
 
     def planned(self, marginals: Sequence[Marginal], running: Running, analyst: str) -> QuestionPlan:
         """All that the question may buy if this analyst asks it now."""
         plan = self._plan_with_quantiles(marginals, running, analyst)
         if plan is not None:
             return plan
-        places = self._quantiles.places(marginals, running)
+        places = self.quantiles.places(marginals, running)
         return self._parts.planned([m for i, m in enumerate(marginals) if i not in places], analyst)
 
     def free(self, marginals: Sequence[Marginal], running: Running, asking: Asking) -> list[Answer] | None:
         """Answers from what is known now; None where something would have to be bought."""
         if self._plan_with_quantiles(marginals, running, asking.analyst) is not None:
             return None
-        told = self._quantiles.told(marginals, running)
+        told = self.quantiles.told(marginals, running)
         answers = self._parts.free([m for place, m in enumerate(marginals) if place not in told])
         return None if answers is None else self._parts.with_cost(_in_places(told, answers), asking)
 
     def answers(
-        self, marginals: Sequence[Marginal], running: Running, asking: Asking, *, uncertified: bool
+        self,
+        marginals: Sequence[Marginal],
+        running: Running,
+        asking: Asking,
+        plan: QuestionPlan | None = None,
+        *,
+        uncertified: bool,
     ) -> list[Answer]:
-        """Answers: for nothing where that is possible, else bought, else by the stand-in."""
+        """Answers: for nothing where that is possible, else bought, else by the stand-in.
+
+        `plan` is what parts without quantiles may buy, where that was planned before.
+        """
         self._buyer.check_request(asking)
         with self._parts.curator.one_question(marginals) if running else nullcontext():
-            plan = self._bought_for_quantiles(marginals, running, asking)
+            plan = self._bought_for_quantiles(marginals, running, asking) or plan
             ahead = asking.charged
-            told = self._quantiles.told(marginals, running)
+            told = self.quantiles.told(marginals, running)
             others = [marginal for place, marginal in enumerate(marginals) if place not in told]
             answers = self._parts.answers(others, asking, plan, uncertified=uncertified) if others else []
         answers = _in_places(told, answers)
-        self._quantiles.keep(marginals, running, answers)
+        self.quantiles.keep(marginals, running, answers)
         self._parts.count(len(told))
         if not others:
             answers = self._parts.with_cost(answers, asking)
@@ -82,13 +93,13 @@ class QuestionAnswers:
             return None
         with self._buyer.lock:
             self._buyer.check_request(asking)  # another thread may have bought under it meanwhile
-            return self._quantiles.buy(marginals, running, asking, asked=self._buyer.asked + 1)
+            return self.quantiles.buy(marginals, running, asking, asked=self._buyer.asked + 1)
 
     def _plan_with_quantiles(
         self, marginals: Sequence[Marginal], running: Running, analyst: str
     ) -> QuestionPlan | None:
         """What the question may buy with its quantiles; None where these need nothing, or are made of cells."""
-        return self._quantiles.plan(marginals, running, analyst, asked=self._buyer.asked + 1)
+        return self.quantiles.plan(marginals, running, analyst, asked=self._buyer.asked + 1)
 
 
 def _in_places(told: Mapping[int, Answer], others: Sequence[Answer]) -> list[Answer]:

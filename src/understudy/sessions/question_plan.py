@@ -37,7 +37,8 @@ class QuestionPlan:
     step    how many purchases the session had made when it was planned, or when one of the plan was made last: the
             plan holds only as long as there are no others
     left    what is left of β, as a probability, if all of the plan is made
-    before  what quantiles buy, which comes first (`quantile_buyer`)
+    before  what quantiles buy, which comes first (`quantile_buyer`); of several questions also what later ones buy
+            that are planned by themselves (`several`)
     moved   whether something was bought since it was planned
     """
 
@@ -58,10 +59,14 @@ class QuestionPlan:
         part = self.parts.get(identity(marginal))
         return None if part is None else self._unmade(part)
 
+    def of_parts(self, marginals: Iterable[Marginal]) -> list[Purchase]:
+        """All that some parts may still buy, each purchase once."""
+        return self._unmade(*(self.parts.get(identity(marginal), []) for marginal in marginals))
+
     def beside(self, marginal: Marginal) -> list[Purchase]:
         """All that is still planned for other parts."""
         own = identity(marginal)
-        return self._unmade(*(part for other, part in self.parts.items() if other != own))
+        return self._unmade(self.before, *(part for other, part in self.parts.items() if other != own))
 
     def change(self, marginal: Marginal, counts: list[Purchase]) -> None:
         """Plan counts for a part in the place of what was planned for it."""

@@ -55,6 +55,7 @@ from understudy.query.text_size import USUAL, TextSize
 from understudy.rational import Number, positive
 from understudy.sessions.asking import Asking, digest
 from understudy.sessions.buyer import Buyer
+from understudy.sessions.charge_limit import ChargeLimit
 from understudy.sessions.closer_answers import CloserAnswer
 from understudy.sessions.deduction import Deduction, SessionPromise
 from understudy.sessions.direct import running_sums
@@ -64,6 +65,8 @@ from understudy.sessions.part_answers import PartAnswers
 from understudy.sessions.population import Population
 from understudy.sessions.quantile_buyer import Running
 from understudy.sessions.question_answers import QuestionAnswers
+from understudy.sessions.question_plan import QuestionPlan
+from understudy.sessions.several import PutQuestion, SeveralQuestions
 from understudy.sessions.terms import Announced, Terms, checked_class, class_text
 
 
@@ -84,6 +87,9 @@ class Session:
     rows        the public number of rows, or the declared least one where the number is private
     width       α of these rows in people, rounded down: the error of every count
     max_cells   the most cells that one question may have
+
+    It is opened by `understudy.session`, which says what is raised: a `ParameterError`, a `RefusedError`, a
+    `RequestConflictError`, a `QueryError` or an `InsufficientBudgetError`.
 
     Safe for threads, and for processes that share a durable ledger. Threads buy one after the other; answers that
     cost nothing (`known`) and prices wait for no purchase and no look at the table.
@@ -165,6 +171,7 @@ class Session:
         question: Marginal | LinearQuery,
         *,
         error: Number | None = None,
+        most: Cost | None = None,
         uncertified: bool = True,
         analyst: str | None = None,
         request: str | None = None,
@@ -176,6 +183,7 @@ class Session:
         question: str,
         *,
         error: Number | None = None,
+        most: Cost | None = None,
         uncertified: bool = True,
         analyst: str | None = None,
         request: str | None = None,
@@ -186,6 +194,7 @@ class Session:
         question: Asked,
         *,
         error: Number | None = None,
+        most: Cost | None = None,
         uncertified: bool = True,
         analyst: str | None = None,
         request: str | None = None,
@@ -206,6 +215,10 @@ class Session:
         Where that depends on how many rows there are, they are counted first, at the session's own width: the rest
         can then turn out to be more than the budget has, and is refused; what was counted stays known.
 
+        `most` is what the caller has agreed to, in the ledger's currency: where the question would be charged
+        more, a `PriceRoseError` says so, and nothing is bought. Nothing is bought ahead for it where only that is
+        beyond it.
+
         `analyst` is whose share of the budget pays for what the question buys: the session's own `analyst` where
         none is named. What anybody bought answers everybody, for nothing.
 
@@ -224,29 +237,68 @@ class Session:
         another analyst, and a `RefusedError` where other processes keep spending what it needs, or an `error`
         cannot be kept.
         """
+        put, payer = self._put(question, error), self._payer(analyst)
+        if most is not None:
+            self._check(put.marginals)
+            one = SeveralQuestions([put], payer, self._parts, self._answers.quantiles, self._answered)
+            return one.ask_one(0, ChargeLimit(most), uncertified=uncertified, request=request)
+        return self._answered(put, payer, request, uncertified=uncertified)
+
+    def several(
+        self, questions: Sequence[Asked], analyst: str | None = None, *, error: Number | None = None
+    ) -> SeveralQuestions:
+        """`questions` that are asked one after the other for no more than a price that is told before the first.
+
+        `analyst` is who pays, as for `ask`. `several(questions).price` is that price, and `.ask()` the answers as
+        they come (`several`). Each keeps to `error`, where one is given. Reads no data and spends nothing before
+        an answer is fetched. Raises as `price` does, for whichever question is wrong.
+        """
+        put = [self._put(question, error) for question in questions]
+        for one in put:
+            self._check(one.marginals)
+        payer = self._payer(analyst)
+        return SeveralQuestions(put, payer, self._parts, self._answers.quantiles, self._answered)
+
+    def _put(self, question: Asked, error: Number | None) -> PutQuestion:
         asked = self._reader.read(question)
-        marginals = self._least(asked.marginals)
-        if error is not None:
-            return asked.answer(
-                self._within(asked, marginals, float(positive(error, "error")), analyst, request)
-            )
-        asking = self._asking(analyst, request, marginals, asked.words)
-        return asked.answer(self._counts(marginals, asking, _running(asked), uncertified=uncertified))
+        within = None if error is None else float(positive(error, "error"))
+        return PutQuestion(asked, tuple(self._least(asked.marginals)), _running(asked), within)
+
+    def _answered(
+        self,
+        put: PutQuestion,
+        payer: str,
+        request: str | None,
+        *,
+        uncertified: bool,
+        limit: ChargeLimit | None = None,
+        plan: QuestionPlan | None = None,
+    ) -> Answer | SqlAnswer:
+        """The answer to a question, under a limit where there is one, and by what was planned for its parts."""
+        if put.error is not None:
+            return put.asked.answer(self._within(put, put.error, payer, request, limit))
+        asking = self._asking(payer, request, put.marginals, put.asked.words)
+        asking.limit = limit
+        counts = self._counts(put.marginals, asking, put.running, uncertified=uncertified, plan=plan)
+        return put.asked.answer(counts)
+
+    def _closer(
+        self, put: PutQuestion, error: float, payer: str, request: str | None
+    ) -> tuple[Asking, CloserAnswer]:
+        """A question within an error of its own, which makes the same words another request."""
+        asking = self._asking(payer, request, put.marginals, f"{put.asked.words} ± {error!r}")
+        asking.words = put.asked.words
+        self._buyer.check_request(asking)
+        return asking, CloserAnswer(put.asked, put.marginals, error, self._parts)
 
     def _within(
-        self,
-        asked: ReadQuestion[Answer | SqlAnswer],
-        marginals: Sequence[Marginal],
-        error: float,
-        analyst: str | None,
-        request: str | None,
+        self, put: PutQuestion, error: float, payer: str, request: str | None, limit: ChargeLimit | None
     ) -> SourceCounts:
         """What a question is made of, so narrow that its answer is within an error of its own."""
+        marginals = put.marginals
         self._check(marginals)
-        asking = self._asking(analyst, request, marginals, f"{asked.words} ± {error!r}")
-        asking.words = asked.words
-        self._buyer.check_request(asking)
-        closer = CloserAnswer(asked, tuple(marginals), error, self._parts)
+        asking, closer = self._closer(put, error, payer, request)
+        asking.limit = limit
         answers = closer.free()
         if answers is None:
             with self._buyer.lock, self.curator.one_question(marginals):
@@ -255,21 +307,33 @@ class Session:
         return self._as_counts(self._parts.with_cost(answers, asking))
 
     def known(
-        self, question: Asked, *, analyst: str | None = None, request: str | None = None
+        self,
+        question: Asked,
+        *,
+        error: Number | None = None,
+        analyst: str | None = None,
+        request: str | None = None,
     ) -> Answer | SqlAnswer | None:
         """The answer of `ask`, if it costs nothing by what this process knows; None where `ask` would have to buy.
 
-        `question`, `analyst` and `request` are those of `ask`. It never waits for a purchase, or for other
-        processes, and spends nothing. None says nothing of a purchase that is being made, and is never the answer
-        to a question whose answer was bought here before. Raises as `ask` does where the question is not
+        `question`, `error`, `analyst` and `request` are those of `ask`. It never waits for a purchase, or for
+        other processes, and spends nothing. None says nothing of a purchase that is being made, and is never the
+        answer to a question whose answer was bought here before. Raises as `ask` does where the question is not
         understood or may not be asked.
         """
-        asked = self._reader.read(question)
-        marginals = self._least(asked.marginals)
-        asking = self._asking(analyst, request, marginals, asked.words)
+        put = self._put(question, error)
+        asked, marginals = put.asked, put.marginals
         self._check(marginals)
+        if put.error is not None:
+            asking, closer = self._closer(put, put.error, self._payer(analyst), request)
+            answers = closer.free()
+            if answers is None:
+                return None
+            self._parts.count(1)
+            return asked.answer(self._as_counts(self._parts.with_cost(answers, asking)))
+        asking = self._asking(analyst, request, marginals, asked.words)
         self._buyer.check_request(asking)
-        answers = self._answers.free(marginals, _running(asked), asking)
+        answers = self._answers.free(marginals, put.running, asking)
         return None if answers is None else asked.answer(self._as_counts(answers))
 
     def counts(
@@ -291,11 +355,20 @@ class Session:
         return self._counts(marginals, asking, {}, uncertified=uncertified)
 
     def _counts(
-        self, marginals: Sequence[Marginal], asking: Asking, running: Running, *, uncertified: bool
+        self,
+        marginals: Sequence[Marginal],
+        asking: Asking,
+        running: Running,
+        *,
+        uncertified: bool,
+        plan: QuestionPlan | None = None,
     ) -> SourceCounts:
-        """Counts of marginals; `running` are the quantiles for which running sums are enough."""
+        """Counts of marginals; `running` are the quantiles for which running sums are enough, and `plan` is what
+        was planned for the others.
+        """
         self._check(marginals)
-        return self._as_counts(self._answers.answers(marginals, running, asking, uncertified=uncertified))
+        answers = self._answers.answers(marginals, running, asking, plan, uncertified=uncertified)
+        return self._as_counts(answers)
 
     def _least(self, marginals: Sequence[Marginal]) -> list[Marginal]:
         """The same questions with no more edges than they need: declared ones where they cut no declared cell."""
@@ -347,17 +420,12 @@ class Session:
         about each other. Raises a `QueryError` where the question is not understood, and a `ParameterError` where
         the session belongs to another analyst.
         """
-        asked = self._reader.read(question)
-        marginals = self._least(asked.marginals)
+        put, payer = self._put(question, error), self._payer(analyst)
+        marginals = put.marginals
         self._check(marginals)
-        payer = self._payer(analyst)
-        if error is not None:
-            return CloserAnswer(asked, tuple(marginals), float(positive(error, "error")), self._parts).price(
-                payer
-            )
-        return self._buyer.funds(payer).quote(
-            self._answers.planned(marginals, _running(asked), payer).purchases
-        )
+        if put.error is not None:
+            return CloserAnswer(put.asked, marginals, put.error, self._parts).price(payer)
+        return self._buyer.funds(payer).quote(self._answers.planned(marginals, put.running, payer).purchases)
 
     def price_of_class(self, named: Announced, analyst: str | None = None) -> Cost:
         """The most that `buy` charges for a class of questions, `named`, now; `analyst` is who would pay.
@@ -409,7 +477,8 @@ class Session:
     ) -> list[Cost]:
         """The `price` of each of several `questions`, each as if it were the next one. Asks and spends nothing.
 
-        `analyst` and `error` are those of `price`, which says what is raised.
+        `analyst` and `error` are those of `price`, which says what is raised. What all of them cost together is
+        told by `several`.
         """
         return [self.price(question, analyst, error=error) for question in questions]
 

@@ -87,6 +87,13 @@ class Terms:
     mechanism  `auto` or `direct`
     noise      which noise counts get that are bought by themselves: `auto`, or one by name
     expected   the classes that questions are expected to be of: bought as soon as the allowance permits it
+
+    Promise     A session goes on under the terms that it was opened with, or not at all.
+    Why         `text` goes into the ledger with the session's name, where equal terms have equal texts and others
+                another one, which the ledger refuses under that name; `read` is its inverse, or says that it
+                cannot tell.
+    Privacy     Terms are the caller's words: no data go into them.
+    Cost        Nothing. `classes` are bought when the session is opened, `expected` ones only with a question.
     """
 
     alpha: Fraction

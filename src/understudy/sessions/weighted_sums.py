@@ -26,6 +26,12 @@ Known = Callable[[Marginal], IntervalTable | None]
 def weighted_intervals(marginal: Marginal, known: Known) -> IntervalTable | None:
     """Intervals for the weighted sums of a marginal, from what is `known` of counts.
 
+    Promise     Where the intervals of the counts hold, those of the sums do.
+    Why         Summation by parts, as the module says: the differences of levels are positive, so lower ends add
+                up to a lower bound and upper ends to an upper one.
+    Privacy     It reads intervals that follow from released values: post-processing.
+    Cost        Neither privacy nor any of β. One look into what is known for each of at most `MOST_LEVELS` levels.
+
     None where more than one factor of its condition has weights other than 0 and 1, or that factor is about
     several attributes or about one that the marginal groups by; and where nothing is known of one of the
     counts.

@@ -56,7 +56,7 @@ def test_a_dear_question_waits_and_is_paid_once_when_it_is_approved(strict: Wire
             except errors.ObjectNotInPrerequisiteState:  # the server asks it within a second
                 assert time.monotonic() < until
                 time.sleep(0.02)
-        spent = strict.service.gate.house.tables["town"]
+        spent = strict.service.gate.served.tables["town"]
         with spent.use() as opened:
             before = opened.project.ledger.spent
             connection.execute(f"SET understudy.request = '{kept.request}'")
@@ -119,7 +119,7 @@ def test_a_paused_table_says_so_and_the_history_tells_all(town: WireTown) -> Non
 
 def test_explain_and_describe_spend_nothing(town: WireTown) -> None:
     sql = "SELECT age, smoker, moved_in, count(*) FROM town GROUP BY 1, 2, 3"
-    with town.service.gate.house.tables["town"].use() as opened:
+    with town.service.gate.served.tables["town"].use() as opened:
         before = opened.project.ledger.spent
         with psycopg.connect(town.dsn()) as connection:
             connection.execute(f"EXPLAIN {sql}")

@@ -45,6 +45,9 @@ CELLS_LIMIT = 1 << 23
 REACHES = (0.25, 0.5, 1.0, 1.5, 2.0, 3.0)
 """Standard deviations by which an answer may differ from its measurement: one of them is chosen for a marginal."""
 
+PLANNED_BY = ("cells_limit", "ranges", "objective")
+"""The options that decide what is measured: those of `planned`."""
+
 
 def residual(
     run: Run,

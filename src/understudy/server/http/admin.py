@@ -9,10 +9,11 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Request
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
 from understudy.errors import ParameterError
+from understudy.releases.method_names import OFFERED
 from understudy.server.http.bodies import body_of
 from understudy.server.http.replying import json_reply, refusals
 from understudy.server.http.who import CUSTODIAN
@@ -61,6 +62,12 @@ class TableBody(_AdminBody):
     table: str = Field(max_length=200)
 
 
+def _offered(method: str) -> str:
+    if method and method not in OFFERED:
+        raise ValueError(f"a method is one of {', '.join(OFFERED)}")
+    return method
+
+
 class ReleaseBody(_AdminBody):
     """A release to make: its name, the table, what it may spend, and options of `understudy release`."""
 
@@ -68,7 +75,7 @@ class ReleaseBody(_AdminBody):
     table: str = Field(max_length=200)
     epsilon: float = Field(gt=0, allow_inf_nan=False)
     workload: str = Field("", max_length=200, pattern=r"^(all-[1-9]-way)?$")
-    method: Literal["", "auto", "adaptive", "residual", "mwem", "smalldb", "ic", "aim"] = ""
+    method: Annotated[str, AfterValidator(_offered), Field(json_schema_extra={"enum": ["", *OFFERED]})] = ""
     rows: int | None = Field(None, ge=0, le=10**9)
     seconds: float | None = Field(None, gt=0, allow_inf_nan=False)
 

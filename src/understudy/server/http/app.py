@@ -12,7 +12,6 @@ from starlette.responses import Response
 
 import understudy
 from understudy.server.auditing import Auditing
-from understudy.server.board_room import BoardRoom
 from understudy.server.gate import Gate
 from understudy.server.http import admin, asks, boards, history, ledger, releases, sessions, tables
 from understudy.server.http.replying import ProblemBody, json_reply, problem_reply
@@ -20,7 +19,8 @@ from understudy.server.http.who import CallerIdentification
 from understudy.server.logs import log_failure
 from understudy.server.metrics import Metrics
 from understudy.server.problems import Problem, problem_of
-from understudy.server.release_shelf import ReleaseShelf
+from understudy.server.served_boards import ServedBoards
+from understudy.server.served_releases import ServedReleases
 
 DESCRIPTION = (
     "Questions to declared tables, each answered from one privacy budget. Every answer has an error and a price; "
@@ -29,23 +29,23 @@ DESCRIPTION = (
 
 
 @dataclass(frozen=True, slots=True)
-class Rooms:
+class Services:
     """What the routes of both ports call: the gate, and what stands behind it beside questions."""
 
     gate: Gate
     auditing: Auditing
-    boards: BoardRoom
-    releases: ReleaseShelf
+    boards: ServedBoards
+    releases: ServedReleases
     metrics: Metrics
 
     @classmethod
-    def behind(cls, gate: Gate, metrics: Metrics) -> Rooms:
-        return cls(gate, Auditing(gate), BoardRoom(gate), ReleaseShelf(gate.config.releases), metrics)
+    def behind(cls, gate: Gate, metrics: Metrics) -> Services:
+        return cls(gate, Auditing(gate), ServedBoards(gate), ServedReleases(gate.config.releases), metrics)
 
 
-def http_app(rooms: Rooms) -> FastAPI:
+def http_app(services: Services) -> FastAPI:
     """The application of the analysts' port. `Guard` stands before it."""
-    app = bare_app(rooms, title="Understudy")
+    app = bare_app(services, title="Understudy")
     app.add_api_route(**asks.ASK)
     for part in (tables, asks, sessions, history, releases, boards, ledger):
         app.include_router(part.router)
@@ -54,15 +54,15 @@ def http_app(rooms: Rooms) -> FastAPI:
     return app
 
 
-def admin_app(rooms: Rooms) -> FastAPI:
+def admin_app(services: Services) -> FastAPI:
     """The application of the custodians' port."""
-    app = bare_app(rooms, title="Understudy, for custodians", door="admin")
+    app = bare_app(services, title="Understudy, for custodians", door="admin")
     app.include_router(admin.router)
     app.add_api_route("/healthz", _alive, include_in_schema=False)
     return app
 
 
-def bare_app(rooms: Rooms, *, title: str, door: str = "http") -> FastAPI:
+def bare_app(services: Services, *, title: str, door: str = "http") -> FastAPI:
     """An application without routes: who calls, how problems are told, and its own description at /openapi.json.
 
     FastAPI's pages of documentation load programs from elsewhere, which the content policy forbids: they are off.
@@ -76,12 +76,12 @@ def bare_app(rooms: Rooms, *, title: str, door: str = "http") -> FastAPI:
         openapi_url=None,
         redirect_slashes=False,
     )
-    app.state.gate = rooms.gate
-    app.state.auditing = rooms.auditing
-    app.state.boards = rooms.boards
-    app.state.releases = rooms.releases
-    app.state.metrics = rooms.metrics
-    app.state.identification = CallerIdentification(rooms.gate, door)
+    app.state.gate = services.gate
+    app.state.auditing = services.auditing
+    app.state.boards = services.boards
+    app.state.releases = services.releases
+    app.state.metrics = services.metrics
+    app.state.identification = CallerIdentification(services.gate, door)
     app.add_exception_handler(Problem, _told)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _no_route)
@@ -115,7 +115,7 @@ async def _ready(request: Request) -> Response:
     """Whether every table's ledger can be read; which ones cannot is the custodian's to know, and in the log."""
     gate: Gate = request.app.state.gate
     ready = await gate.free.run(
-        lambda: all(table.is_open for table in gate.house.tables.values()), analyst=""
+        lambda: all(table.is_open for table in gate.served.tables.values()), analyst=""
     )
     return json_reply({"ready": ready}, 200 if ready else 503)
 

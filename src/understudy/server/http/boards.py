@@ -59,7 +59,7 @@ async def submit(
     The body is the file, as CSV or Parquet, or a form with the field `file` (and `name`, `guess`).
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    rooms = request.app.state.boards
+    boards = request.app.state.boards
     if kind == "multipart/form-data":
         try:
             form = await request.form(max_files=1, max_fields=4, max_part_size=4096)
@@ -74,7 +74,7 @@ async def submit(
                     422, "form", "There is no file in the form.", hint="Send it in the field `file`."
                 )
             is_parquet = (file.filename or "").lower().endswith(".parquet")
-            told = await rooms.submit(
+            told = await boards.submit(
                 caller,
                 board,
                 label=label if isinstance(label, str) else name,
@@ -85,7 +85,7 @@ async def submit(
         finally:
             await form.close()
     else:
-        told = await rooms.submit(caller, board, label=name, kind=kind, guess=guess, parts=request.stream())
+        told = await boards.submit(caller, board, label=name, kind=kind, guess=guess, parts=request.stream())
     return json_reply(without_infinity(told), 201)
 
 

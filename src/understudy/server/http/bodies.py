@@ -20,6 +20,13 @@ NoiseName = Annotated[
         description="Which noise a question gets that is measured by itself: the best one, or one by name."
     ),
 ]
+InSession = Annotated[
+    bool,
+    Field(
+        description="With error: keep it in the session, by what is known there, in place of a measurement of the "
+        "question by itself."
+    ),
+]
 Positive = Annotated[float | None, Field(gt=0, allow_inf_nan=False)]
 
 
@@ -37,11 +44,14 @@ class PriceBody(_Body):
     epsilon: Positive = None
     rho: Positive = None
     error: Positive = None
+    in_session: InSession = False
     noise: NoiseName = AUTO
 
 
 class AskBody(_Body):
-    """A question: to the session of the table, or direct at a price or an error of its own."""
+    """A question: to the session of the table, with an error of its own there or none, or direct at a price or an
+    error of its own.
+    """
 
     question: str = Field(min_length=1, max_length=MOST_CHARACTERS, examples=["count by sex"])
     request: str | None = Field(None, pattern=r"^[A-Za-z0-9._:=+@-]{1,128}$")
@@ -49,6 +59,15 @@ class AskBody(_Body):
     epsilon: Positive = None
     rho: Positive = None
     error: Positive = None
+    in_session: InSession = False
+    most: Annotated[
+        float | None,
+        Field(
+            ge=0,
+            allow_inf_nan=False,
+            description="The most that may be charged, in the table's currency: what costs more is refused.",
+        ),
+    ] = None
     noise: NoiseName = AUTO
     why: str = Field("", max_length=MOST_REASON)
 
@@ -92,7 +111,7 @@ def parsed(body: bytes) -> dict[str, Any]:
 def asked(table: str, plain: Mapping[str, Any]) -> Inquiry:
     """The question in the body of an ask."""
     _check_names(plain, _ASK)
-    price: dict[str, Any] = _price(plain) | _noise(plain)
+    price: dict[str, Any] = _price(plain) | _noise(plain) | _most(plain)
     return Inquiry(
         table=table,
         question=_text(plain, "question", required=True),
@@ -122,6 +141,17 @@ def priced(table: str, plain: Mapping[str, Any]) -> list[Inquiry]:
         raise Problem(422, "body", "Questions are texts.", hint='Send {"questions": ["count"]}.')
     price: dict[str, Any] = _price(plain) | _noise(plain)
     return [Inquiry(table=table, question=text, **price) for text in listed]
+
+
+def _most(plain: Mapping[str, Any]) -> dict[str, float]:
+    value = plain.get("most")
+    if value is None:
+        return {}
+    if type(value) not in (int, float) or not 0 <= value < 1e300:
+        raise Problem(
+            422, "parameter", "The field 'most' must be a number of at least 0.", hint="See /openapi.json."
+        )
+    return {"most": float(value)}
 
 
 def _noise(plain: Mapping[str, Any]) -> dict[str, str]:
@@ -161,8 +191,10 @@ def _flag(plain: Mapping[str, Any], name: str, *, default: bool) -> bool:
     return value
 
 
-def _price(plain: Mapping[str, Any]) -> dict[str, float]:
-    found: dict[str, float] = {}
+def _price(plain: Mapping[str, Any]) -> dict[str, float | bool]:
+    found: dict[str, float | bool] = {}
+    if _flag(plain, "in_session", default=False):
+        found["in_session"] = True
     for name in ("epsilon", "rho", "error"):
         value = plain.get(name)
         if value is None:

@@ -28,7 +28,7 @@ async def sessions(table: str, request: Request, caller: Annotated[Caller, Depen
 async def own_session(table: str, request: Request, caller: Annotated[Caller, Depends(ANALYST)]) -> Response:
     """Open the caller's own session, where the server gives each analyst one; it costs nothing until it buys."""
     gate = request.app.state.gate
-    if not gate.house.terms.own:
+    if not gate.served.terms.own:
         raise Problem(
             409,
             "shared",

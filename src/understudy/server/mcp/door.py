@@ -19,7 +19,7 @@ from understudy.server.http.security import App, Message, Receive, RoutePath, Sc
 from understudy.server.http.who import CallerIdentification, bearer, header
 from understudy.server.mcp.tools import Toolbox
 from understudy.server.problems import Problem
-from understudy.server.release_shelf import ReleaseShelf
+from understudy.server.served_releases import ServedReleases
 from understudy.server.tokens import Caller
 
 PATH = "/mcp"
@@ -38,7 +38,7 @@ class AgentInterface:
         self,
         app: App,
         gate: Gate,
-        releases: ReleaseShelf,
+        releases: ServedReleases,
         identification: CallerIdentification,
         *,
         hosts: frozenset[str],

@@ -15,8 +15,8 @@ from understudy.server.gate import Gate
 from understudy.server.logs import start_logging
 from understudy.server.mcp.tools import Toolbox
 from understudy.server.one_server import only_server
-from understudy.server.release_shelf import ReleaseShelf
 from understudy.server.run import STOP_SECONDS, run_approved
+from understudy.server.served_releases import ServedReleases
 from understudy.server.store import ServerStore
 from understudy.server.tokens import Token
 
@@ -25,7 +25,7 @@ def serve_agent(config: ServerConfig, *, analyst: str, by: str) -> None:
     """Answer one agent over standard input and output until it closes them. `by` is who started it.
 
     The agent asks as `analyst`, under a token that is made for it and revoked at its end. Raises as `only_server`,
-    `ServerStore` and `House` do where it cannot start.
+    `ServerStore` and `ServedTables` do where it cannot start.
     """
     start_logging()
     with only_server(config.state, config.sqlite_ledgers), ServerStore(config.state) as store:
@@ -37,13 +37,15 @@ def serve_agent(config: ServerConfig, *, analyst: str, by: str) -> None:
             finally:
                 gate.tokens.revoke(token.id, by=by)
         finally:
-            gate.house.close()
+            gate.served.close()
 
 
 async def _served(gate: Gate, token: Token) -> None:
     from understudy.server.mcp.protocol import on_standard_streams, protocol_server
 
-    server = protocol_server(gate, Toolbox(gate, ReleaseShelf(gate.config.releases)), lambda _: token.caller)
+    server = protocol_server(
+        gate, Toolbox(gate, ServedReleases(gate.config.releases)), lambda _: token.caller
+    )
     approving = asyncio.create_task(run_approved(gate))
     try:
         await on_standard_streams(server)

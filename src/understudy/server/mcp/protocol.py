@@ -156,7 +156,7 @@ class _Handlers:
                 uri=f"{SCHEME}{quote(name, safe='')}{RESOURCE}",
                 mime_type="application/json",
             )
-            for name in self._gate.house.tables
+            for name in self._gate.served.tables
         ]
         return types.ListResourcesResult(resources=found)
 
@@ -212,7 +212,7 @@ class _Handlers:
     async def complete(self, _: Context, wanted: types.CompleteRequestParams) -> types.CompleteResult:
         """The names of tables that begin as what was typed: both the resource and the prompt take one."""
         typed = wanted.argument.value if wanted.argument.name == "table" else "\0"
-        found = sorted(name for name in self._gate.house.tables if name.startswith(typed))
+        found = sorted(name for name in self._gate.served.tables if name.startswith(typed))
         return types.CompleteResult(
             completion=types.Completion(values=found[:MOST_COMPLETIONS], total=len(found))
         )

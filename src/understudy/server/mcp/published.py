@@ -13,7 +13,7 @@ from typing import Any
 from understudy.answer.plain import plain_scalar
 from understudy.releases.files import ANSWERS, CERTIFICATE, SYNTHETIC
 from understudy.server.problems import Problem
-from understudy.server.release_shelf import ReleaseShelf
+from understudy.server.served_releases import ServedReleases
 
 MOST_FIELD = 20_000
 """Characters of one field of a certificate; longer ones are named and left to HTTP, which sends whole files."""
@@ -24,10 +24,10 @@ PART_FILES = {"certificate": CERTIFICATE, "answers": ANSWERS, "synthetic": SYNTH
 
 
 def read_part(
-    shelf: ReleaseShelf, release: str, *, part: str, marginal: str | None, after: int, limit: int
+    releases: ServedReleases, release: str, *, part: str, marginal: str | None, after: int, limit: int
 ) -> dict[str, Any]:
     """A part of a release; a `Problem` 404 where there is no such release, or no such marginal in it."""
-    path, _ = shelf.file(release, PART_FILES[part])
+    path, _ = releases.file(release, PART_FILES[part])
     told = {"release": release, "part": part}
     if part == "certificate":
         return told | _certificate(path)

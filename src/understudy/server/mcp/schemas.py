@@ -46,8 +46,13 @@ _PRICES: Schema = {
     "error": {
         "type": "number",
         "exclusiveMinimum": 0,
-        "description": "Measure the question by itself, outside the session, within this "
-        "error: in people for counts, else in the unit of the released numbers (a part of 1 for shares).",
+        "description": "Measure the question by itself, outside the session unless in_session is true, within "
+        "this error: in people for counts, else in the unit of the released numbers (a part of 1 for shares).",
+    },
+    "in_session": {
+        "type": "boolean",
+        "description": "With error: keep it in the session, where what anybody bought counts, for averages of "
+        "groups too; not by a measurement by itself.",
     },
     "epsilon": {
         "type": "number",
@@ -91,7 +96,8 @@ PRICE = _object(
             "items": _QUESTION,
             "minItems": 1,
             "maxItems": MOST_QUESTIONS,
-            "description": "Several questions, each priced by itself.",
+            "description": "Several questions, each priced as the next one; `together` is the most that it and "
+            "those before it cost.",
         },
         **_PRICES,
     }
@@ -116,6 +122,11 @@ ASK = _object(
             "type": "boolean",
             "description": "Whether a number that nobody vouches for is welcome where the budget cannot pay "
             "(default true).",
+        },
+        "most": {
+            "type": "number",
+            "exclusiveMinimum": 0,
+            "description": "The most that may be charged, in the table's currency; what costs more is refused.",
         },
         **_PRICES,
     },

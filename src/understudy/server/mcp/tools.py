@@ -20,7 +20,7 @@ from understudy.server.mcp.arguments import checked
 from understudy.server.mcp.published import read_part
 from understudy.server.mcp.schemas import Schema
 from understudy.server.problems import Problem
-from understudy.server.release_shelf import ReleaseShelf
+from understudy.server.served_releases import ServedReleases
 from understudy.server.tokens import Caller
 
 MOST_LISTED_CELLS = 40
@@ -53,7 +53,7 @@ class AgentTool:
 class Toolbox:
     """The tools of one server, by their names."""
 
-    def __init__(self, gate: Gate, releases: ReleaseShelf) -> None:
+    def __init__(self, gate: Gate, releases: ServedReleases) -> None:
         self._gate = gate
         self._releases = releases
         self.tools: dict[str, AgentTool] = {tool.name: tool for tool in self._made()}
@@ -265,7 +265,7 @@ class Toolbox:
 
     def _table(self, given: Arguments) -> str:
         """The table that is meant: the named one, which the gate looks for, or the only one."""
-        names = sorted(self._gate.house.tables)
+        names = sorted(self._gate.served.tables)
         if "table" in given:
             return given["table"]
         if len(names) == 1:
@@ -281,7 +281,8 @@ class Toolbox:
 
 def _terms(given: Arguments) -> dict[str, Any]:
     price = {name: float(given[name]) for name in ("error", "epsilon", "rho") if name in given}
-    return {**price, **({"noise": given["noise"]} if "noise" in given else {})}
+    said = {name: given[name] for name in ("in_session", "noise", "most") if name in given}
+    return {**price, **said}
 
 
 def _shortened(attribute: Mapping[str, Any]) -> Given:

@@ -17,9 +17,8 @@ def copies(base: str, table: str, question: str, terms: Mapping[str, Any]) -> di
     `base` is the address of this server, `terms` the price or the error that was given, and the noise.
     There is SQL where the question is SQL.
     """
-    price = {
-        name: terms[name] for name in ("epsilon", "rho", "error", "noise") if terms.get(name) is not None
-    }
+    known = ("epsilon", "rho", "error", "in_session", "noise")
+    price = {name: terms[name] for name in known if terms.get(name) is not None}
     given = "".join(f", {name}={value!r}" for name, value in price.items())
     body = json.dumps({"question": question, **price}, ensure_ascii=False)
     address = f"{base}/v1/tables/{quote(table, safe='')}/ask"

@@ -81,7 +81,7 @@ class Visit:
 
     @property
     def tables(self) -> list[str]:
-        return list(self.gate.house.tables)
+        return list(self.gate.served.tables)
 
     def table(self, name: str = "") -> str:
         """A table that is served: the named one, or the first; a `Problem` 404 for any other name."""

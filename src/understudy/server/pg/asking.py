@@ -54,7 +54,7 @@ class SharedDesk:
         self.gate = gate
         self.catalog = catalog
         self.synthetic = synthetic
-        self.router = Router(gate.house, catalog, synthetic)
+        self.router = Router(gate.served, catalog, synthetic)
         self.pace = RateLimiter(CATALOG_RATE)
 
 
@@ -139,6 +139,7 @@ class Asker:
             epsilon=settings.number("understudy.epsilon"),
             rho=settings.number("understudy.rho"),
             error=settings.number("understudy.error"),
+            in_session=settings.is_on("understudy.in_session"),
             noise=settings["understudy.noise"],
             why=settings["understudy.why"],
         )
@@ -219,6 +220,8 @@ class Asker:
     def _how(self) -> str:
         for name in ("epsilon", "rho", "error"):
             value = self._settings[f"understudy.{name}"]
+            if value and self._settings.is_on("understudy.in_session"):
+                return f"in the session, within {name} {value}"
             if value:
                 noise = self._settings["understudy.noise"]
                 named = "" if noise == AUTO else f" and {noise} noise"

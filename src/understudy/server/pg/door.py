@@ -204,7 +204,7 @@ class PgInterface:
         return found
 
     def _terms(self) -> dict[str, str]:
-        terms = self._gate.house.terms
+        terms = self._gate.served.terms
         return {
             "alpha": f"{terms.alpha:g}",
             "beta": f"{terms.beta:g}",

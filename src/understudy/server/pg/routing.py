@@ -24,7 +24,6 @@ from understudy.domain.bins import Bins
 from understudy.errors import QueryError
 from understudy.project import Project
 from understudy.query.column import Column
-from understudy.server.house import House
 from understudy.server.inquiry import check_question
 from understudy.server.pg.catalog.reading import parsed
 from understudy.server.pg.lexer import StatementText, statements_of
@@ -33,6 +32,7 @@ from understudy.server.pg.parameters import Template, literal, parameter_number,
 from understudy.server.pg.plans import Select, answer_columns, result_column
 from understudy.server.pg.states import Refusal
 from understudy.server.pg.values import BOOL, DATE, FLOAT8, INT4, INT8, TEXT, TIMESTAMP
+from understudy.server.served_tables import ServedTables
 
 REMEMBERED = 2048
 """Statements that were read, of all connections."""
@@ -69,11 +69,11 @@ class SelectReader:
 class Router:
     """Reads SELECTs for all connections, and remembers them. Safe for threads; reading takes milliseconds."""
 
-    def __init__(self, house: House, catalog: PublicRows, synthetic: PublicRows) -> None:
-        self._house = house
+    def __init__(self, served: ServedTables, catalog: PublicRows, synthetic: PublicRows) -> None:
+        self._served = served
         self._catalog = catalog
         self._synthetic = synthetic
-        self._names = {name.lower(): name for name in house.tables}
+        self._names = {name.lower(): name for name in served.tables}
         self._known: OrderedDict[tuple[Any, ...], Select] = OrderedDict()
 
     def known(self, statement: StatementText, oids: Sequence[int], *, bounds: bool) -> Select | None:
@@ -82,7 +82,7 @@ class Router:
 
     @property
     def _generations(self) -> tuple[int, ...]:
-        return tuple(table.generation for table in self._house.tables.values())
+        return tuple(table.generation for table in self._served.tables.values())
 
     def read(self, statement: StatementText, oids: Sequence[int], reader: SelectReader) -> Select:
         """Where a SELECT goes, and what comes back. Raises a `Refusal`, a `Problem` or an error of the library."""
@@ -146,7 +146,7 @@ class Router:
         *,
         bounds: bool,
     ) -> Select:
-        with self._house.tables[name].use() as opened:
+        with self._served.tables[name].use() as opened:
             project = opened.project
             types = {attribute.name.lower(): attribute_type(attribute) for attribute in project.domain}
             parameters = types_of(tree, template.count, oids, types)

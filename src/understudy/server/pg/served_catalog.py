@@ -22,25 +22,25 @@ from understudy.domain.bins import Bins
 from understudy.errors import LedgerError, SourceError
 from understudy.project import Project
 from understudy.releases.files import SYNTHETIC
-from understudy.server.house import House
 from understudy.server.pg.catalog.catalog import Catalog
 from understudy.server.pg.catalog.relations import CatalogColumn, CatalogTable
 from understudy.server.pg.catalog.session_facts import SessionFacts
 from understudy.server.pg.routing import PublicResult, attribute_type
 from understudy.server.pg.synthetic import SCHEMA, type_of_arrow
 from understudy.server.problems import Problem
-from understudy.server.release_shelf import ReleaseShelf
+from understudy.server.served_releases import ServedReleases
+from understudy.server.served_tables import ServedTables
 
 MOST_NAMED = 8
 """Edges or values that a comment names."""
 
 
 class ServedCatalog:
-    """The catalog of a house's tables and a shelf's releases, answered by a desk."""
+    """The catalog of served tables and releases, answered by a desk."""
 
-    def __init__(self, house: House, shelf: ReleaseShelf, desk: Desk) -> None:
-        self._house = house
-        self._shelf = shelf
+    def __init__(self, served: ServedTables, releases: ServedReleases, desk: Desk) -> None:
+        self._served = served
+        self._releases = releases
         self._desk = desk
         self._lock = threading.Lock()
         self._made_of: tuple[Any, ...] = ()
@@ -50,16 +50,16 @@ class ServedCatalog:
     @property
     def catalog(self) -> Catalog:
         """The catalog as things stand now."""
-        generations = tuple(table.generation for table in self._house.tables.values())
+        generations = tuple(table.generation for table in self._served.tables.values())
         releases = tuple(
-            (one["name"], self._shelf.file(one["name"], SYNTHETIC)[0])
-            for one in self._shelf.listed()
+            (one["name"], self._releases.file(one["name"], SYNTHETIC)[0])
+            for one in self._releases.listed()
             if SYNTHETIC in one["files"]
         )
         made_of = (generations, releases)
         with self._lock:
             if self._catalog is None or made_of != self._made_of:
-                tables = [self._private(name) for name in self._house.tables]
+                tables = [self._private(name) for name in self._served.tables]
                 found = (_synthetic(name, path) for name, path in releases)
                 self._catalog = Catalog([*tables, *(table for table in found if table is not None)])
                 self._made_of = made_of
@@ -85,7 +85,7 @@ class ServedCatalog:
     def _private(self, name: str) -> CatalogTable:
         """A declared table; as it was last seen where it cannot be opened now."""
         try:
-            with self._house.tables[name].use() as opened:
+            with self._served.tables[name].use() as opened:
                 self._tables[name] = _declared(opened.project)
         except (LedgerError, SourceError, Problem):
             pass

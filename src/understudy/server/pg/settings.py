@@ -70,6 +70,7 @@ DEFAULTS = {
     "understudy.epsilon": "",
     "understudy.rho": "",
     "understudy.error": "",
+    "understudy.in_session": "off",
     "understudy.noise": "auto",
     "understudy.request": "",
     "understudy.uncertified": "on",

@@ -21,7 +21,7 @@ from understudy.server.pg.catalog.reading import parsed
 from understudy.server.pg.routing import PublicResult, relations
 from understudy.server.pg.states import Refusal
 from understudy.server.problems import Problem
-from understudy.server.release_shelf import ReleaseShelf
+from understudy.server.served_releases import ServedReleases
 
 SCHEMA = "synthetic"
 
@@ -33,11 +33,11 @@ MOST_LOADED = 8
 
 
 class SyntheticRows:
-    """The synthetic tables of a shelf of releases, as tables of a desk."""
+    """The synthetic tables of served releases, as tables of a desk."""
 
-    def __init__(self, desk: Desk, shelf: ReleaseShelf) -> None:
+    def __init__(self, desk: Desk, releases: ServedReleases) -> None:
         self._desk = desk
-        self._shelf = shelf
+        self._releases = releases
         self._loaded: OrderedDict[tuple[tuple[str, int], ...], DeskDatabase] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -81,9 +81,9 @@ class SyntheticRows:
 
     def _path(self, name: str) -> Path:
         try:
-            return self._shelf.file(name, SYNTHETIC)[0]
+            return self._releases.file(name, SYNTHETIC)[0]
         except Problem:
-            known = [one["name"] for one in self._shelf.listed() if SYNTHETIC in one["files"]]
+            known = [one["name"] for one in self._releases.listed() if SYNTHETIC in one["files"]]
             listed = ", ".join(f'{SCHEMA}."{other}"' for other in known[:10]) or "no release yet"
             raise Refusal(
                 "42P01", f'relation "{SCHEMA}.{name[:60]}" does not exist', hint=f"There is {listed}."

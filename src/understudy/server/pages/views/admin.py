@@ -6,6 +6,7 @@ from typing import Any
 
 from starlette.responses import Response
 
+from understudy.releases.method_names import OFFERED
 from understudy.server.pages import words
 from understudy.server.pages.rendering import markup
 from understudy.server.pages.views.ledger import days_drawn, spending_drawn
@@ -16,7 +17,6 @@ from understudy.server.tokens import DAYS, DOORS, ROLES
 DECIDED = 30
 """Decisions that are listed: the newest."""
 
-METHODS = ("auto", "adaptive", "residual", "mwem", "smalldb", "ic", "aim")
 WORKLOADS = ("all-1-way", "all-2-way", "all-3-way")
 
 
@@ -191,10 +191,10 @@ async def jobs(visit: Visit) -> Response:
 
 
 async def _jobs(visit: Visit, *, status: int = 200, problem: dict[str, Any] | None = None) -> Response:
-    shelf = visit.request.app.state.releases
-    runs = [run.as_dict() for run in shelf.runs.values()][::-1]
+    releases = visit.request.app.state.releases
+    runs = [run.as_dict() for run in releases.runs.values()][::-1]
     return visit.page(
-        "jobs.html", "jobs", status, runs=runs, problem=problem, methods=METHODS, workloads=WORKLOADS,
+        "jobs.html", "jobs", status, runs=runs, problem=problem, methods=OFFERED, workloads=WORKLOADS,
         has_folder=visit.gate.config.releases is not None, sent=dict(visit.form),
     )  # fmt: skip
 
@@ -206,7 +206,7 @@ async def started(visit: Visit) -> Response:
         table, name = visit.table(visit.sent("table")), visit.sent("name")
         part = _positive(visit.sent("part"), "The part of the budget")
         method, workload = visit.sent("method"), visit.sent("workload")
-        if method not in METHODS or workload not in WORKLOADS:
+        if method not in OFFERED or workload not in WORKLOADS:
             raise Problem(422, "form", "Method and workload are of the lists.", hint="Choose them.")
         if part > 100:
             raise Problem(422, "form", "A part is at most 100%.", hint="Write a number such as 10.")
@@ -248,5 +248,5 @@ async def health(visit: Visit) -> Response:
     rates = gate.config.rates
     return visit.page(
         "health.html", "health", lines=lines, queues=queues, number=number, head=head, rates=rates,
-        terms=gate.house.terms, config=gate.config,
+        terms=gate.served.terms, config=gate.config,
     )  # fmt: skip

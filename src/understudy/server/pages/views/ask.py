@@ -71,7 +71,9 @@ async def _price(visit: Visit, table: str, fields: Mapping[str, Any]) -> dict[st
         if problem.status in (429, 503):
             raise
         return {"problem": problem.as_plain()}
-    return found[0] | {"direct": bool(fields["error"])}
+    return found[0] | {
+        "direct": bool(fields["error"])
+    }  # which has no estimate without bounds, in the session too
 
 
 async def _page(
@@ -91,7 +93,9 @@ async def _page(
     history = await gate.history(caller, table=table, limit=LAST)
     (session,) = (await gate.sessions(caller, table))[:1] or [None]
     shown = None if answer is None else shown_answer(answer)
-    terms = {} if fields["error"] is None else {"error": fields["error"]}
+    terms: dict[str, Any] = {} if fields["error"] is None else {"error": fields["error"]}
+    if fields["shared"]:
+        terms["in_session"] = True
     if fields["sure"]:
         terms["noise"] = "bounded"
     return visit.page(
@@ -129,10 +133,11 @@ def _fields(
     why: str = "",
     certified: bool = False,
     sure: bool = False,
+    shared: bool = False,
     wrong: str = "",
 ) -> dict[str, Any]:
     told = {"question": question, "error": error, "why": why, "wrong": wrong}
-    return {**told, "certified": certified, "sure": sure}
+    return {**told, "certified": certified, "sure": sure, "shared": shared}
 
 
 def _sent(visit: Visit) -> dict[str, Any]:
@@ -147,6 +152,7 @@ def _sent(visit: Visit) -> dict[str, Any]:
     return _fields(
         question=visit.sent("question"), error=error, why=visit.sent("why"), wrong=wrong,
         certified=bool(visit.sent("certified")), sure=bool(visit.sent("sure")),
+        shared=bool(visit.sent("shared")),
     )  # fmt: skip
 
 
@@ -160,6 +166,7 @@ def _inquiry(table: str, fields: Mapping[str, Any], nonce: str) -> Inquiry:
     inquiry = Inquiry(
         table=table, question=fields["question"], error=fields["error"], why=fields["why"],
         uncertified=not fields["certified"], noise="bounded" if fields["sure"] else AUTO,
+        in_session=bool(fields["shared"]),
     )  # fmt: skip
     if not nonce.isalnum() or len(nonce) > 64:
         return inquiry

@@ -27,8 +27,8 @@ FILES = {
 
 async def releases(visit: Visit) -> Response:
     """The list of releases."""
-    shelf = visit.request.app.state.releases
-    found = await visit.gate.on_free(visit.caller, shelf.listed)
+    releases = visit.request.app.state.releases
+    found = await visit.gate.on_free(visit.caller, releases.listed)
     return visit.page("releases.html", "releases", table="", releases=[_shown(one) for one in found])
 
 
@@ -71,8 +71,8 @@ async def _asked(visit: Visit, name: str, question: str) -> tuple[ShownAnswer | 
 
 
 async def _one(visit: Visit, name: str) -> dict[str, Any]:
-    shelf = visit.request.app.state.releases
-    for found in await visit.gate.on_free(visit.caller, shelf.listed):
+    releases = visit.request.app.state.releases
+    for found in await visit.gate.on_free(visit.caller, releases.listed):
         if found["name"] == name:
             return found
     raise Problem(404, "no-release", "There is no such release.", hint="The page Releases lists them all.")

@@ -26,7 +26,7 @@ class KnownAnswer:
     nothing: Cost
 
 
-class AnswerShelf:
+class AnswerCache:
     """The answers that were given in sessions, ready to be sent again; the ones used longest ago make room."""
 
     def __init__(self) -> None:

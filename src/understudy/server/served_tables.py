@@ -273,7 +273,7 @@ class ServedTable:
                 self._seen = max(self._seen, _seen(opened.project))
 
 
-class House:
+class ServedTables:
     """The tables of a server by their names."""
 
     def __init__(self, paths: Sequence[Path], terms: SessionTerms) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from understudy.server.problems import Problem
-from understudy.server.release_shelf import ReleaseShelf
+from understudy.server.served_releases import ServedReleases
 
 
 def test_only_folders_with_a_certificate_are_releases(tmp_path: Path):
@@ -16,7 +16,7 @@ def test_only_folders_with_a_certificate_are_releases(tmp_path: Path):
         (tmp_path / name).mkdir()
         (tmp_path / name / "report.html").write_text(name)
     (tmp_path / "told/certificate.json").write_text("{}")
-    shelf = ReleaseShelf(tmp_path)
+    shelf = ServedReleases(tmp_path)
     assert [found["name"] for found in shelf.listed()] == ["told"]
     assert shelf.file("told", "report.html")[0].read_text() == "told"
     with pytest.raises(Problem, match="no such release"):
@@ -33,7 +33,7 @@ def test_two_releases_that_are_started_under_one_name_at_once_are_one(tmp_path: 
         raise OSError("no process")
 
     monkeypatch.setattr(asyncio, "create_subprocess_exec", slowly)
-    shelf = ReleaseShelf(tmp_path)
+    shelf = ServedReleases(tmp_path)
 
     async def main():
         def start(name):

@@ -70,7 +70,7 @@ class ReleaseRun:
         return {name: getattr(self, name) for name in self.__slots__}
 
 
-class ReleaseShelf:
+class ServedReleases:
     """The folder of releases, None where the server has none, and the runs of this process.
 
     `answers` answers questions from the releases of the folder.

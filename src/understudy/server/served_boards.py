@@ -31,7 +31,7 @@ KINDS = {
 """The types of a submission, and the endings by which a board reads them."""
 
 
-class BoardRoom:
+class ServedBoards:
     """The boards of a gate, by the names of their files."""
 
     def __init__(self, gate: Gate) -> None:

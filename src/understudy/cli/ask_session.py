@@ -1,0 +1,138 @@
+"""`understudy ask --session`: questions within a session, for no more than the price that was told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from understudy.cli.answer_file import answers_for_machines, write_answer_file
+from understudy.cli.interrupt import if_interrupted
+from understudy.cli.options import emit
+from understudy.cli.prices import confirm, error_line, left_as_plain, left_told, price_told
+from understudy.cli.progress import busy, looking
+from understudy.cli.terminal import say
+
+if TYPE_CHECKING:
+    from understudy.errors import PriceRoseError
+    from understudy.privacy.cost import Cost
+    from understudy.sessions.session import Session
+
+
+def show_session_prices(
+    entered: Session, questions: list[str], error: float | None, *, as_json: bool
+) -> None:
+    """Tell what each question costs if it is the next one, and what all cost one after the other; ask nothing."""
+    budget = entered.curator.ledger.budget
+    with busy("Finding the price", quiet=as_json):
+        costs = entered.dry_run(questions, error=error)
+        together = entered.several(questions, error=error).prices() if len(questions) > 1 else costs
+    told = [
+        (entered.error(question), "people") if error is None else (error, entered.unit(question))
+        for question in questions
+    ]
+    if as_json:
+        emit(
+            [
+                {
+                    "question": q,
+                    "cost": {c.currency: c.amount},
+                    "share": budget.share(c),
+                    "together": {so_far.currency: so_far.amount},
+                    "error": off,
+                    "unit": unit,
+                }
+                for q, c, so_far, (off, unit) in zip(questions, costs, together, told, strict=True)
+            ]
+        )
+        return
+    for question, cost, (off, unit) in zip(questions, costs, told, strict=True):
+        say(f"{question}\n{error_line(off, unit)}, for at most {price_told(cost, budget)}")
+    if len(questions) > 1:
+        say(
+            "Each price is that of a question which is asked next. All of them, in one command: at most "
+            f"{price_told(together[-1], budget)}"
+        )
+
+
+def ask_in_session(
+    entered: Session,
+    questions: list[str],
+    error: float | None,
+    *,
+    yes: bool,
+    everything: bool,
+    out: Path | None,
+    overwrite: bool,
+    as_json: bool,
+) -> None:
+    """Find the price of all questions, ask before much is spent, put them one by one, and show the answers.
+
+    They are charged no more than that price. Where others who buy in the session have made them dearer, the
+    command ends before the question that would pass it, with the status of a refusal.
+    """
+    from understudy.cli.session import remarks
+    from understudy.cli.show_answers import show
+    from understudy.errors import PriceRoseError
+
+    ledger, budget = entered.curator.ledger, entered.curator.ledger.budget
+    with busy("Finding the price", quiet=as_json):
+        several = entered.several(questions, error=error)  # finds every mistake before the first
+    confirm(several.price, ledger, yes=yes, quiet=as_json, several=len(questions) > 1)
+    given: list[dict[str, Any]] = []
+    if_interrupted(
+        f"what the session {entered.name!r} bought stays in the ledger: ask again in it, and pay nothing twice"
+    )
+    answers, stopped = several.ask(), None
+    for question in questions:
+        try:
+            with busy(looking(question, len(given), len(questions)), quiet=as_json):
+                answer = next(answers)
+        except PriceRoseError as refusal:
+            stopped = refusal
+            break
+        given.append({"question": question, **answer.as_dict(), "share": budget.share(answer.cost)})
+        if not as_json:
+            show(question, answer, budget, everything=everything)
+            for remark in remarks(entered, answer):
+                say(f"  {remark}")
+        write_answer_file(out, answer, overwrite=overwrite, quiet=as_json)
+    left, unanswered = entered.remaining, questions[len(given) :]
+    why = "" if stopped is None else why_stopped(stopped, several.price, len(given), len(questions))
+    if as_json:
+        told: dict[str, Any] = {**left_as_plain(left, budget), "contradicted": entered.contradicted}
+        if stopped is not None:
+            told |= stopped_as_plain(stopped, why, unanswered)
+        emit(answers_for_machines(given, out, **told))
+    else:
+        say(left_told(left, budget))
+    if stopped is not None:
+        tell_stopped(why, unanswered, quiet=as_json)
+
+
+def why_stopped(refusal: PriceRoseError, agreed: Cost, answered: int, of: int) -> str:
+    """Why a command ended before its last question, what was answered, and how to go on."""
+    which = f"question {answered + 1} of {of}" if of > 1 else "the question"
+    some = (
+        f"{answered} of {of} questions were answered, and stay known" if answered else "nothing was answered"
+    )
+    return (
+        f"{which} costs {refusal.currency} {refusal.requested:.4g} now, and {refusal.agreed:.4g} is left of the "
+        f"{agreed.amount:.4g} that was told: others have bought or spent meanwhile. {some}; nothing was bought "
+        "for the rest. Give the same command again: the price is found anew, and what was answered costs nothing"
+    )
+
+
+def stopped_as_plain(refusal: PriceRoseError, why: str, unanswered: list[str]) -> dict[str, Any]:
+    """The same for machines, beside the answers that there are."""
+    return {"unanswered": unanswered, "error": {"kind": type(refusal).__name__, "message": why}}
+
+
+def tell_stopped(why: str, unanswered: list[str], *, quiet: bool) -> None:
+    """Say why the command ended, and leave with the status of a refusal; `quiet` where machines were told."""
+    if not quiet:
+        say(f"understudy: {why}", err=True, hang=2)
+        for question in unanswered:
+            say(f"  not answered: {question}", err=True, hang=4)
+    raise typer.Exit(1)
