@@ -46,12 +46,15 @@ from understudy.privacy.budget import Budget
 from understudy.privacy.price import Price
 from understudy.query.workload import Workload
 from understudy.releases import stored
+from understudy.releases.adaptive import adaptive as adaptive_module
 from understudy.releases.adaptive.adaptive import adaptive
+from understudy.releases.adaptive.rows import ANSWERED
 from understudy.releases.adaptive.rule import Rule, rule_for
 from understudy.releases.evidence import Evidence
 from understudy.releases.release import Release
 from understudy.releases.run import Outcome, Progress, Run
 from understudy.standin.graphical.model import Constraint
+from understudy.standin.local_fit import EVEN, LocalSlack
 
 # ---------------------------------------------------------------------------------------- prices
 
@@ -293,6 +296,24 @@ def test_cliques_beyond_the_tree_still_teach():
     assert _rows_tvd(run, outcome) < 0.5 * product
 
 
+def test_the_slack_of_answers_changes_no_request(monkeypatch):
+    """A tree of single attributes: gaps and picks follow the stand-in, which has the even slack until the end."""
+    base = {"growth": 1.3, "merge": 0.0, "most": 20, "triples": True, "guard": Fraction(0), "guard_order": 0}
+    rule = Rule(first=Fraction(1, 10), select=Fraction(5, 100), rounds=4, cells=20, **base)
+    ledger, told = MemoryLedger(Budget.of(20, 1e-6)), []
+    for slack in (ANSWERED, EVEN, LocalSlack(share=400.0)):
+        monkeypatch.setattr(adaptive_module, "ANSWERED", slack)
+        truth = Rows(DOMAIN, codes(), dies_at=0) if told else None  # from the second on, all is in the ledger
+        run = make(epsilon=20, ledger=ledger, truth=truth)
+        run.check_affordable = lambda worst: None
+        outcome = adaptive(run, rule=rule)
+        assert outcome.proof["outside_the_tree"] > 2
+        assert covered(run, outcome)
+        told.append(np.concatenate([a.counts.ravel() for a in outcome.answers]))
+    near, far = (np.abs(other - told[1]).sum() for other in (told[0], told[2]))
+    assert 0 < near < far
+
+
 def test_a_sweep_over_triples_teaches_the_stand_in_their_pairs():
     """A tree of single attributes: what is asked of the stand-in beyond the workload follows the swept pairs."""
     base = {
@@ -341,6 +362,11 @@ def test_the_stand_in_is_the_same_when_it_is_read_back(epsilon):
     assert bool(standin.outside) == (rule is not None)
     for clique in TRIPLES:
         assert np.array_equal(again.project(clique), standin.project(clique))
+    assert again.slack == standin.slack == ANSWERED
+    first = {name: array for name, array in arrays.items() if name != "slack"} | {"adaptive": np.array(1)}
+    assert stored.from_arrays(DOMAIN, first).slack == EVEN
+    with pytest.raises(SourceError, match="damaged"):
+        stored.from_arrays(DOMAIN, {**arrays, "slack": np.array([1.6, 0.5])})
     drawn = [s.sample_codes(500, rng=np.random.default_rng(1)) for s in (standin, again)]
     assert all(np.array_equal(drawn[0][name], drawn[1][name]) for name in DOMAIN.names)
     with pytest.raises(SourceError, match="another version"):

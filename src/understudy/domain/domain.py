@@ -36,6 +36,7 @@ class Domain:
     names: Clique = field(init=False, compare=False)
     """The attributes' names, in the order of their declaration."""
     _position: dict[str, int] = field(init=False, compare=False)
+    _sizes: dict[str, int] = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "attributes", tuple(self.attributes))
@@ -48,6 +49,7 @@ class Domain:
             position[attribute.name] = len(position)
         object.__setattr__(self, "names", tuple(position))
         object.__setattr__(self, "_position", position)
+        object.__setattr__(self, "_sizes", {attribute.name: attribute.size for attribute in self.attributes})
 
     def __repr__(self) -> str:
         names = ", ".join(attribute.name for attribute in self.attributes[:6])
@@ -71,7 +73,9 @@ class Domain:
 
     def position(self, name: str) -> int:
         """The position of the attribute `name`, from 0; where there is none, a `DomainError` suggests a name."""
-        position = self._position.get(same_text(name))
+        position = self._position.get(name)  # names are kept normalised, and nearly all are asked for so
+        if position is None:
+            position = self._position.get(same_text(name))
         if position is None:
             close = close_to(name, self.names)
             raise DomainError(
@@ -107,7 +111,10 @@ class Domain:
 
         Raises a `DomainError` for an unknown name.
         """
-        return tuple(self[name].size for name in (self.names if names is None else names))
+        if names is None:
+            return tuple(self._sizes.values())
+        sizes = self._sizes
+        return tuple(sizes[name] if name in sizes else self[name].size for name in names)
 
     def size(self, names: Iterable[str] | None = None) -> int:
         """The number of combinations of cells of the attributes `names`, of all where none are given: exact.

@@ -19,14 +19,18 @@ from understudy.query.merging import Merging
 from understudy.query.projection import Projection
 from understudy.releases.adaptive.rows import AdaptiveStandIn
 from understudy.standin.graphical.model import Constraint, GraphicalStandIn, LogFactor
+from understudy.standin.local_fit import EVEN, LocalSlack
 from understudy.standin.measurement import Measurement
 from understudy.standin.table import SmallTable
 
 DENSE_CELLS = 1 << 24
 """Up to here the rates of all cells are stored."""
 
-ADAPTIVE_FORMAT = 1
-"""Of what is stored of an adaptive release's stand-in; one that a later program wrote is refused."""
+ADAPTIVE_FORMAT = 2
+"""Of what is stored of an adaptive release's stand-in; one that a later program wrote is refused.
+
+Format 1 names no slack: all its cells have the same.
+"""
 
 Arrays = Mapping[str, NDArray[Any]]
 Codes = Mapping[str, NDArray[np.integer]]
@@ -104,13 +108,15 @@ def _adaptive(standin: AdaptiveStandIn) -> dict[str, NDArray[Any]]:
         arrays[f"outside {i}"] = m.counts
         arrays[f"outside {i} over"] = np.array([standin.domain.position(name) for name in m.clique], np.int64)
     arrays["variances"] = np.array([m.variance for m in standin.outside], np.float64)
+    arrays["slack"] = np.array([standin.slack.share, standin.slack.sparse])
     return arrays
 
 
 def _adaptive_from(domain: Domain, arrays: Arrays) -> AdaptiveStandIn:
-    if (version := int(arrays["adaptive"])) != ADAPTIVE_FORMAT:
+    version = int(arrays["adaptive"])
+    if not 1 <= version <= ADAPTIVE_FORMAT:
         raise SourceError(
-            f"the stored stand-in has format {version}, and this program reads {ADAPTIVE_FORMAT}: it was "
+            f"the stored stand-in has format {version}, and this program reads 1 to {ADAPTIVE_FORMAT}: it was "
             "written by another version"
         )
     places = range(len(domain))
@@ -121,14 +127,16 @@ def _adaptive_from(domain: Domain, arrays: Arrays) -> AdaptiveStandIn:
     shares = tuple(arrays[f"shares {i}"] for i in places)
     merging = Merging(domain, tuple(arrays[f"starts {i}"] for i in places), shares)
     told = list(zip(_tables(domain, arrays, "outside"), arrays["variances"], strict=True))
+    slack = EVEN if version == 1 else LocalSlack(*map(float, arrays["slack"]))
     if (
         not all((share >= 0).all() and np.isfinite(share).all() for share in shares)
         or any(counts.shape != merging.coarse.shape(clique) for (clique, counts), _ in told)
         or any(not 0 < variance < np.inf for _, variance in told)
+        or not (0 <= slack.share < np.inf and 1 <= slack.sparse < np.inf)
     ):
         raise SourceError("the stored stand-in is damaged")
     outside = tuple(Measurement(clique, counts, float(variance)) for (clique, counts), variance in told)
-    return AdaptiveStandIn(merging, _graphical_from(merging.coarse, arrays), outside)
+    return AdaptiveStandIn(merging, _graphical_from(merging.coarse, arrays), outside, slack)
 
 
 def _tables(domain: Domain, arrays: Arrays, kind: str) -> list[tuple[Clique, NDArray[Any]]]:

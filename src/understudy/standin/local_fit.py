@@ -24,14 +24,40 @@ from understudy.standin.graphical.compile import compiled
 
 Values = NDArray[np.float64]
 
-SLACK_SHARE, LEAST_SLACK = 0.4, 0.2
-"""κ, as in the fit of the stand-in: of the noise's standard deviation, in counts for a unit of log potential."""
+LEAST_SLACK = 0.2
+"""In counts for a unit of log potential: less would be met exactly, and the scaling might not settle."""
+
+LEAST_HELD = 1e-9
+"""Counts of a cell, at least, where its noise is compared with them."""
 
 SWEEPS = 3
 """Over several observations; one alone is met at once."""
 
 SETTLED = 1e-4
 """Change of a log factor below which it is taken to be found."""
+
+
+@dataclass(frozen=True)
+class LocalSlack:
+    """κ: a noisy count may be missed by `share` of its standard deviation for each unit of log potential.
+
+    With `sparse` above 1 it may be missed by up to so many times as much in cells that hold few people for their
+    noise, as in the fit of the stand-in (`FitProblem.with_sparse_slack`): v/m, where the table that is to be
+    fitted has m people in a cell whose noise has variance v.
+    """
+
+    share: float = 0.4
+    sparse: float = 1.0
+
+    def of(self, variance: float, held: Values) -> Values:
+        """The slack of cells that hold so many people and were counted with noise of this variance."""
+        even = max(self.share * variance**0.5, LEAST_SLACK)
+        if self.sparse == 1:
+            return np.full(held.shape, even)
+        return np.clip(variance / np.maximum(held, LEAST_HELD), even, self.sparse * even)
+
+
+EVEN = LocalSlack()
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +83,7 @@ def locally_fitted(
     sweeps: int = SWEEPS,
     settled: float = SETTLED,
     least: float | None = None,
+    slack: LocalSlack = EVEN,
 ) -> Values:
     """The counts of a clique's cells after scaling along every observation; they sum to `total`.
 
@@ -68,9 +95,10 @@ def locally_fitted(
         return table
     fitted = np.array(table, np.float64)
     logs = [np.zeros(seen.counts.shape) for seen in inside]
+    slacks = [slack.of(seen.variance, _counted(clique, fitted, seen)[1]) for seen in inside]
     for _ in range(sweeps if len(inside) > 1 else 1):
         for i, seen in enumerate(inside):
-            fitted, logs[i] = _scaled(clique, fitted, seen, logs[i], total, settled)
+            fitted, logs[i] = _scaled(clique, fitted, seen, slacks[i], logs[i], total, settled)
             if least is not None:
                 fitted = np.maximum(fitted, least)
                 fitted *= total / fitted.sum()
@@ -79,19 +107,29 @@ def locally_fitted(
     return fitted
 
 
+def _counted(clique: Clique, table: Values, seen: Observation) -> tuple[Values, Values]:
+    """The part of a table that was counted, and the sums over it that the observation is about."""
+    gone = tuple(axis for axis, name in enumerate(clique) if name not in seen.by)
+    counted = table if seen.mask is None else table * seen.mask
+    return counted, np.ascontiguousarray(counted.sum(axis=gone))
+
+
 def _scaled(
-    clique: Clique, table: Values, seen: Observation, logs: Values, total: float, settled: float
+    clique: Clique,
+    table: Values,
+    seen: Observation,
+    slack: Values,
+    logs: Values,
+    total: float,
+    settled: float,
 ) -> tuple[Values, Values]:
     """The table after m ↦ m·exp(t) in the cells that were observed, and the sum of all t so far.
 
     t is such that m·exp(t) + κ·(logs + t) is the noisy count: what the slack takes grows with the log factor.
     """
-    slack = max(SLACK_SHARE * seen.variance**0.5, LEAST_SLACK)
-    gone = tuple(axis for axis, name in enumerate(clique) if name not in seen.by)
-    counted = table if seen.mask is None else table * seen.mask
-    here = np.ascontiguousarray(counted.sum(axis=gone))
+    counted, here = _counted(clique, table, seen)
     wanted = seen.counts - slack * logs
-    change = scaling(here.ravel(), wanted.ravel(), slack, settled).reshape(here.shape)
+    change = scaling(here.ravel(), wanted.ravel(), slack.ravel(), settled).reshape(here.shape)
     across = [size if name in seen.by else 1 for name, size in zip(clique, table.shape, strict=True)]
     scaled = counted * np.exp(change).reshape(across)
     if seen.mask is not None:
@@ -115,12 +153,12 @@ def scaling(counts, wanted, slack, settled):
         low, high, t = -12.0, 8.0, 0.0
         for _ in range(100):
             grown = m * exp(t)
-            off = grown + slack * t - wanted[i]
+            off = grown + slack[i] * t - wanted[i]
             if off > 0:
                 high = t
             else:
                 low = t
-            new = t - off / (grown + slack)
+            new = t - off / (grown + slack[i])
             if new <= low or new >= high:
                 new = 0.5 * (low + high)
             moved = abs(new - t)

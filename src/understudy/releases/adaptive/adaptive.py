@@ -12,7 +12,7 @@ what it learns in `learner`, the sweep in `guard`, the combination in `shrink`, 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from math import inf
@@ -34,7 +34,7 @@ from understudy.releases.adaptive.learner import ROUGH, Learner
 from understudy.releases.adaptive.one_way import OneWayBars, OneWayShares
 from understudy.releases.adaptive.pick import Candidates
 from understudy.releases.adaptive.rounds import Rounds
-from understudy.releases.adaptive.rows import AdaptiveStandIn
+from understudy.releases.adaptive.rows import ANSWERED, WEIGHED, AdaptiveStandIn
 from understudy.releases.adaptive.rule import (
     ROWS_SHARE,
     Rule,
@@ -200,7 +200,7 @@ class _Adaptive:
                 self._report(t, learner)
         swept = self._guard(learner, plan, rounds.pair_bars)
         self._prove(learner, rounds, swept)
-        standin = learner.standin
+        standin = replace(learner.standin, slack=ANSWERED)
         tables = dict(zip(self.run.workload, self._combined(standin, swept), strict=True))
         beside = list(dict.fromkeys(c for c in (*self.below, *self.evidence.beside) if c not in tables))
         measured = dict(zip(beside, standin.grouped(beside), strict=True))
@@ -376,9 +376,9 @@ class _Adaptive:
     def _combined(self, standin: AdaptiveStandIn, swept: Sweep) -> list[Values]:
         """The workload's counts of groups, by the stand-in and the sweep together."""
         cliques, measured = list(self.run.workload), swept.measured
-        tables = standin.grouped(cliques)
         if not all(c in measured for c in cliques):  # pairs: the stand-in has learnt them
-            return tables
+            return standin.grouped(cliques)
+        tables = replace(standin, slack=WEIGHED).grouped(cliques)
         return combined(tables, [measured[c] for c in cliques], self.evidence.rows)
 
     def _report(self, t: int, learner: Learner) -> None:

@@ -170,6 +170,7 @@ class _Greedy:
         candidates, forecast = situation.candidates, situation.forecast
         n, pairs = len(candidates), candidates.pairs
         self._candidates, self._members, self._std = candidates, situation.members, std
+        self._per_price = std ** (2 * PRICE_POWER)
         self._own = forecast.error(np.arange(n), std)
         self._error = situation.gaps.copy()
         inside, threes = candidates.inside, std[pairs:]
@@ -217,7 +218,7 @@ class _Greedy:
         if c.inside.size:
             saved = np.maximum(self._error[c.inside] - self._within, 0.0)
             gain[pairs:] += np.where(self._alone[pairs:], 0.0, (self._beyond * saved).sum(axis=1))
-        return np.where(self._dead, -1.0, gain * self._std ** (2 * PRICE_POWER))
+        return np.where(self._dead, -1.0, gain * self._per_price)
 
     def _joins(self, i: int) -> bool:
         """Whether the candidate connects attributes that no pick of this round has connected; then it does now."""

@@ -13,23 +13,33 @@ from understudy.domain.domain import Clique, Domain
 from understudy.query.merging import Merging
 from understudy.standin.graphical.model import GraphicalStandIn
 from understudy.standin.graphical.projected import projected
-from understudy.standin.local_fit import Observation, locally_fitted
+from understudy.standin.local_fit import EVEN, LocalSlack, Observation, locally_fitted
 from understudy.standin.measurement import Measurement
 
 Values = NDArray[np.float64]
 Codes = dict[str, NDArray[np.int64]]
+
+ANSWERED = LocalSlack(sparse=16.0)
+"""Where tables answer: noise in cells that hold few people is not to be learnt, as in the tree's own fit.
+
+Between rounds the even slack is kept, so that what a round asks for stays the same.
+"""
+
+WEIGHED = LocalSlack(share=1.6, sparse=16.0)
+"""Where each table is then weighed against a measurement of its own, which repairs what the slack misses."""
 
 
 @dataclass(frozen=True, eq=False)
 class AdaptiveStandIn:
     """A graphical stand-in over groups of values, answering about the values themselves.
 
-    Measurements outside of its tree are fitted into the answers that hold them.
+    Measurements outside of its tree are fitted into the answers that hold them, and may be missed by `slack`.
     """
 
     merging: Merging
     model: GraphicalStandIn
     outside: tuple[Measurement, ...] = ()
+    slack: LocalSlack = EVEN
 
     @property
     def domain(self) -> Domain:
@@ -57,7 +67,7 @@ class AdaptiveStandIn:
         """Counts of groups."""
         total = max(self.total, 1.0)
         return [
-            locally_fitted(clique, total * rates, self._observed(clique), total)
+            locally_fitted(clique, total * rates, self._observed(clique), total, slack=self.slack)
             for clique, rates in zip(cliques, projected(self.model, cliques), strict=True)
         ]
 

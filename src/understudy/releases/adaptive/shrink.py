@@ -42,8 +42,11 @@ STEPS = 100
 LEARNT = 0.004
 """Of the rows: what a measurement moves by less, in L1, teaches nothing."""
 
-DOUBTED = 10
+DOUBTED = 3
 """Cells beside those that were seen in which the stand-in is right."""
+
+CORRECTED = 2
+"""Times that the stand-in's tables are scaled to the pairs which all of them together say."""
 
 RAKED = 2
 """Passes of proportional fitting over the pairs of a table: more change nothing that noise would leave visible."""
@@ -54,14 +57,17 @@ def combined(tables: Sequence[Values], measured: Sequence[Measurement], rows: fl
 
     Each marginal is first combined for itself (`shrunk`). Many of them hold the same pair, and their mean knows it
     better than the stand-in does: so the stand-in's tables of three attributes and more are scaled to these pairs,
-    and then combined with their measurements once more. This is post-processing.
+    and then combined with their measurements once more; and so again (`CORRECTED`), with the pairs that this
+    gives. This is post-processing.
     """
     found = [simplex(table, rows) for table in shrunk(tables, measured)]
     if all(len(m.clique) < 3 for m in measured):
         return found
-    pairs = pair_means((m.clique, table) for m, table in zip(measured, found, strict=True))
-    better = [_raked(m.clique, table, pairs) for m, table in zip(measured, tables, strict=True)]
-    return [simplex(table, rows) for table in shrunk(better, measured)]
+    for _ in range(CORRECTED):
+        pairs = pair_means((m.clique, table) for m, table in zip(measured, found, strict=True))
+        better = [_raked(m.clique, table, pairs) for m, table in zip(measured, tables, strict=True)]
+        found = [simplex(table, rows) for table in shrunk(better, measured)]
+    return found
 
 
 def _raked(clique: Clique, table: Values, pairs: Mapping[Clique, Values]) -> Values:
@@ -138,9 +144,10 @@ def _shares(apart: Values) -> tuple[Values, Values]:
     law = np.maximum(np.exp(-(middle[:, None] ** 2) / 2 / spread) / np.sqrt(spread), 1e-300)
     right = (SCALES == 0).astype(np.float64)
     weight = 0.9 * right + 0.1 / SCALES.size
+    some = seen > 0
+    often, likely = seen[some].astype(np.float64), law[some]
     for _ in range(STEPS):
-        part = law * weight
-        weight = seen @ (part / part.sum(axis=1, keepdims=True)) + DOUBTED * right
+        weight = weight * ((often / (likely @ weight)) @ likely) + DOUBTED * right
         weight /= weight.sum()
     part = law * weight
     return middle, part @ (SCALES**2 / spread) / part.sum(axis=1)

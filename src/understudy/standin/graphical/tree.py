@@ -57,10 +57,10 @@ class Layout:
         return tuple(names[position] for position in sorted(self.order[a] for a in attributes))
 
     def shape(self, attributes: Attributes) -> tuple[int, ...]:
-        return tuple(self.sizes[a] for a in attributes)
+        return tuple(map(self.sizes.__getitem__, attributes))
 
     def cells(self, attributes: Iterable[int]) -> int:
-        return prod(self.sizes[a] for a in attributes)
+        return prod(map(self.sizes.__getitem__, attributes))
 
     def axes(self, attributes: Attributes) -> tuple[int, ...]:
         """Where the axes of a table of this layout are found in domain order."""
