@@ -14,7 +14,7 @@ from understudy.curator.curator import Curator
 from understudy.curator.pricing import has_delta_for, pays_for_bounded
 from understudy.domain.bins import Bins
 from understudy.errors import ParameterError, RefusedError
-from understudy.mechanism.additive import amount_for, noise_for
+from understudy.mechanism.additive import amount_for, noise_for, usual_noise
 from understudy.mechanism.matrix.one_marginal import Strategy
 from understudy.privacy.calibrate import cheapest
 from understudy.privacy.event import Event
@@ -48,7 +48,7 @@ class Calibrator:
     def __post_init__(self) -> None:
         object.__setattr__(self, "relation", self.curator.relation)
         object.__setattr__(self, "currency", self.curator.calibration.currency)
-        object.__setattr__(self, "is_pure", self.currency == "epsilon")
+        object.__setattr__(self, "is_pure", usual_noise(self.currency) == "laplace")
 
     def is_ordered(self, name: str) -> bool:
         """Whether an attribute has ranges: bins of numbers or dates, more than two of them."""
