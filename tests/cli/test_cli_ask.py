@@ -11,9 +11,11 @@ import pytest
 
 from program import call
 from understudy.declaration.file import read
+from understudy.errors import InsufficientBudgetError
 from understudy.ledger.declared import project_files
 from understudy.privacy.cost import Cost
 from understudy.sessions.charge_limit import ChargeLimit
+from understudy.sessions.several import SeveralQuestions
 
 DECLARATION = """\
 understudy: 1
@@ -216,6 +218,30 @@ def test_a_command_ends_before_a_question_that_would_pass_its_price(run, folder,
     assert told["error"]["kind"] == "PriceRoseError"
     again = json.loads(run(*entered, *questions, "--yes", "--json"))["answers"]
     assert [sum(answer["cost"].values()) > 0 for answer in again] == [False, True]
+
+
+def test_answers_before_a_refused_question_are_not_lost(run, folder, monkeypatch):
+    """They were paid for: whoever reads JSON gets them beside the refusal, and whoever asks again pays nothing."""
+    entered = ("ask", "--session", "a", "--alpha", "0.1", "--queries", "9")
+    questions = ("count age < 18 and sex = F", "count by sex, age")
+    answered = SeveralQuestions.ask_one
+
+    def refused(self, place, limit, **terms):
+        if place == 1:
+            raise InsufficientBudgetError(requested=2.0, remaining=1.0, currency="epsilon")
+        return answered(self, place, limit, **terms)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(SeveralQuestions, "ask_one", refused)
+        told = json.loads(run(*entered, *questions, "--yes", "--json", status=1))
+        said = run(*entered, *questions, "--yes", status=1)
+        alone = json.loads(run(*entered, *reversed(questions), "--yes", "--json", status=1))
+    assert [answer["question"] for answer in told["answers"]] == [questions[0]]
+    assert told["unanswered"] == [questions[1]]
+    assert told["error"]["kind"] == "InsufficientBudgetError"
+    assert "Nothing was spent" not in told["error"]["message"]
+    assert "question 2 of 2 was not answered: this costs epsilon 2" in said
+    assert [answer["question"] for answer in alone["answers"]] == [questions[1]]
 
 
 def test_several_questions_that_cannot_all_be_paid_are_asked_about(run, folder):

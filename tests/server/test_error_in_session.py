@@ -21,11 +21,14 @@ from served import WITH_POSTGRES, Client, config, serving, tokens
 from served_town import ServedTown
 from understudy.client.connect import Connection
 from understudy.errors import ParameterError, PriceRoseError, RefusedError
+from understudy.server.approvals import Approval
 from understudy.server.config import ApproveAbove
+from understudy.server.gate_reply import AskedBy
 from understudy.server.http.bodies import AskBody, PriceBody
 from understudy.server.inquiry import Inquiry
 from understudy.server.problems import Problem
 from understudy.server.run import Service
+from understudy.server.tokens import Caller
 
 DECLARED = """\
 understudy: 1
@@ -267,6 +270,52 @@ def test_nothing_is_charged_beyond_what_was_agreed_to(house: House, ada: Connect
     answer = ada.ask(question, most=price.amount, request="mine", **terms)
     assert 0 < answer.cost.units <= price.units
     assert ada.ask(question, most=0, request="mine", **terms).cost == answer.cost  # it was given before
+
+
+@pytest.mark.parametrize("terms", [{}, {"error": 20}, {"error": 20, "in_session": True}])
+def test_what_was_agreed_to_binds_questions_that_wait_for_approval(tmp_path: Path, terms: Any) -> None:
+    small = Fraction(1, 10**6)
+    above = ApproveAbove(people=small, agents=small)
+    configured = config(declared(tmp_path / "people"), approve_above=above)
+    [secret], [keeper] = tokens(configured, "ada"), tokens(configured, "cus", role="custodian")
+    question = "count age < 18 and sex = F"
+    with serving(configured) as service:
+        house, custodian = House(service, (secret,)), Client(service, keeper)
+        (price,), before = house.price(question, **terms)["cost"].values(), house.spent()
+        status, told = house.client.ask(question, most=0.9 * price, request="less", **terms)
+        assert (status, told["code"]) == (422, "price-rose")
+        assert custodian("GET", "/approvals?state=waiting", door="admin")[1]["approvals"] == []
+        assert house.client.ask(question, most=price, request="enough", **terms)[0] == 202
+        [kept] = service.gate.approvals.waiting()
+        assert kept.most == price
+        assert custodian("POST", f"/approvals/{kept.id}", {"decision": "approve"}, door="admin")[0] == 200
+        for _ in range(200):
+            status, told = house.client.ask(question, most=price, request="enough", **terms)
+            if status != 202:
+                break
+            sleep(0.1)
+        assert status == 200
+        assert 0 < house.spent() - before <= price * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("terms", [{"error": 20}, {"error": 20, "in_session": True}])
+def test_an_approved_question_that_rose_above_what_was_agreed_to_is_not_asked(
+    house: House, terms: Any
+) -> None:
+    gate, question = house.service.gate, "count age < 18 and sex = F"
+    (price,) = house.price(question, **terms)["cost"].values()
+    inquiry = Inquiry(table="people", question=question, request="r", most=0.95 * price, **terms)
+    caller = Caller(analyst="ada", role="analyst", agent=False, read_only=False, token_id="none")
+    asked = AskedBy(gate.table("people"), caller, inquiry, "r")
+    approved = Approval(
+        id="a", table="people", analyst="ada", agent=False, token_id="none", request="r", question=question,
+        terms={}, currency="rho", price=price, share=0.5, why="", at=0.0, expires=1.0, state="approved",
+        decided_by="cus", decided=0.0, reason="", most=0.95 * price,
+    )  # fmt: skip
+    before = house.spent()
+    with pytest.raises(PriceRoseError):
+        (gate.answering.bought if inquiry.in_session else gate.answering.direct)(asked, approved)
+    assert house.spent() == before
 
 
 def test_several_questions_are_priced_together(house: House, ada: Connection) -> None:

@@ -9,9 +9,13 @@ import pytest
 
 import understudy as us
 from session_analysts import attributes, curator, random_conjunction, random_group_by, table_of
-from understudy.errors import PriceRoseError, QueryError
-from understudy.privacy.cost import Cost
+from understudy.errors import InsufficientBudgetError, ParameterError, PriceRoseError, QueryError
+from understudy.privacy.cost import Cost, PureDP
 from understudy.privacy.relation import Neighbours
+from understudy.query.marginal import Marginal
+from understudy.sessions.asking import Asking
+from understudy.sessions.buyer import Buyer
+from understudy.sessions.direct import DirectPurchase
 from understudy.sessions.opening import session as session_of
 from understudy.sessions.session import Session
 from understudy.sessions.several import SeveralQuestions
@@ -226,3 +230,56 @@ def test_a_limit_that_does_not_hold_the_purchases_is_noticed(monkeypatch):
     agreed = times(several.price, 0.5)
     list(several.ask(most=agreed))
     assert spent(session) > agreed.units
+
+
+def test_a_search_for_a_quantile_leaves_the_other_parts_their_shares_of_beta(monkeypatch):
+    """The shares of all purchases add up to at most β; they came to 1.05 times β without the search's limit."""
+    taken: list[float] = []
+    make = Buyer.make
+
+    def noted(self, purchase, asking):
+        result = make(self, purchase, asking)
+        taken.append(purchase.share)
+        return result
+
+    monkeypatch.setattr(Buyer, "make", noted)
+    session = opened(111, queries=6)
+    counts = ", ".join(f"count(*) FILTER (WHERE k = 'v{i}') AS f{i}" for i in range(6))
+    answer = session.ask(f"SELECT median(age), {counts} FROM t WHERE s = 'v1'")
+    assert answer.source != "uncertified"
+    assert sum(taken) <= 0.05
+    assert session._buyer.policy.beta.left > 0
+
+
+def test_a_share_above_what_is_left_of_beta_is_refused_before_it_is_charged():
+    session = opened()
+    session._buyer.policy.beta.left = 1e-9
+    purchase = DirectPurchase.of(
+        session._buyer.calibrator,
+        session._buyer.known.knowledge,
+        Marginal(WIDE.domain, ("k",)),
+        0.01,
+    )
+    before = spent(session)
+    with pytest.raises(InsufficientBudgetError, match="Begin another session"):
+        session._buyer.make(purchase, Asking("", session.curator.ledger.spent))
+    assert spent(session) == before
+
+
+@pytest.mark.parametrize("most", [0.5, "all", PureDP(10**12)])
+def test_a_limit_in_another_currency_is_refused(most):
+    session = opened()
+    with pytest.raises(ParameterError, match="most is a cost in rho"):
+        session.ask("count", most=most)
+    with pytest.raises(ParameterError, match="most is a cost in rho"):
+        next(session.several(["count", "count by k"]).ask(most=most))
+    assert spent(session) == 0
+
+
+def test_nothing_is_paid_for_an_answer_that_the_budget_cannot_finish():
+    """Of two looks the first alone would be paid for nothing: such a question is answered uncertified, for 0."""
+    session = opened(queries=10_000, epsilon=0.5)
+    answers = list(session.several(QUESTIONS).ask())
+    unpaid = [answer.cost.units for answer in answers if answer.source == "uncertified"]
+    assert unpaid
+    assert sum(unpaid) == 0

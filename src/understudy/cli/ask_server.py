@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from understudy.cli.answer_file import answers_for_machines, check_answer_file, write_answer_file
-from understudy.cli.ask_session import stopped_as_plain, tell_stopped, why_stopped
+from understudy.cli.ask_session import is_told_with_answers, stopped_as_plain, tell_stopped, why_stopped
 from understudy.cli.interrupt import if_interrupted
 from understudy.cli.options import emit
 from understudy.cli.prices import confirm, error_line, left_as_plain, left_told, noise_told, price_told
 from understudy.cli.progress import busy, looking
 from understudy.cli.terminal import say
 from understudy.client.many import MOST_PRICED
-from understudy.errors import ParameterError, PriceRoseError
+from understudy.errors import ParameterError, UnderstudyError
 
 if TYPE_CHECKING:
     from understudy.client.remote_table import RemoteTable
@@ -104,7 +104,9 @@ def ask_server(
             try:
                 with busy(looking(question, len(given), len(questions), "Asking"), quiet=as_json):
                     answer = asked.ask(question, **price, most=most, why=why, request=name)
-            except PriceRoseError as refusal:
+            except UnderstudyError as refusal:
+                if not is_told_with_answers(refusal, given):
+                    raise
                 stopped = refusal
                 break
             charged += min(

@@ -15,7 +15,7 @@ from understudy.cli.progress import busy, looking
 from understudy.cli.terminal import say
 
 if TYPE_CHECKING:
-    from understudy.errors import PriceRoseError
+    from understudy.errors import UnderstudyError
     from understudy.privacy.cost import Cost
     from understudy.sessions.session import Session
 
@@ -69,12 +69,12 @@ def ask_in_session(
 ) -> None:
     """Find the price of all questions, ask before much is spent, put them one by one, and show the answers.
 
-    They are charged no more than that price. Where others who buy in the session have made them dearer, the
-    command ends before the question that would pass it, with the status of a refusal.
+    They are charged no more than that price. Where others who buy in the session have made them dearer, or a
+    question is refused, the command ends before it, with the answers that there are and the status of a refusal.
     """
     from understudy.cli.session import remarks
     from understudy.cli.show_answers import show
-    from understudy.errors import PriceRoseError
+    from understudy.errors import UnderstudyError
 
     ledger, budget = entered.curator.ledger, entered.curator.ledger.budget
     with busy("Finding the price", quiet=as_json):
@@ -89,7 +89,9 @@ def ask_in_session(
         try:
             with busy(looking(question, len(given), len(questions)), quiet=as_json):
                 answer = next(answers)
-        except PriceRoseError as refusal:
+        except UnderstudyError as refusal:
+            if not is_told_with_answers(refusal, given):
+                raise
             stopped = refusal
             break
         given.append({"question": question, **answer.as_dict(), "share": budget.share(answer.cost)})
@@ -111,12 +113,27 @@ def ask_in_session(
         tell_stopped(why, unanswered, quiet=as_json)
 
 
-def why_stopped(refusal: PriceRoseError, agreed: Cost, answered: int, of: int) -> str:
+def is_told_with_answers(refusal: UnderstudyError, given: list[dict[str, Any]]) -> bool:
+    """Whether a refusal is told beside answers: what was answered and paid before it must not be lost."""
+    from understudy.errors import PriceRoseError
+
+    return bool(given) or isinstance(refusal, PriceRoseError)
+
+
+def why_stopped(refusal: UnderstudyError, agreed: Cost, answered: int, of: int) -> str:
     """Why a command ended before its last question, what was answered, and how to go on."""
+    from understudy.errors import PriceRoseError
+
     which = f"question {answered + 1} of {of}" if of > 1 else "the question"
     some = (
         f"{answered} of {of} questions were answered, and stay known" if answered else "nothing was answered"
     )
+    if not isinstance(refusal, PriceRoseError):
+        remedy = f". {refusal.remedy[0].upper()}{refusal.remedy[1:]}" if refusal.remedy else ""
+        return (
+            f"{which} was not answered: {refusal.problem or refusal}{remedy}. {some}; given again, the same "
+            "command pays nothing for these"
+        )
     return (
         f"{which} costs {refusal.currency} {refusal.requested:.4g} now, and {refusal.agreed:.4g} is left of the "
         f"{agreed.amount:.4g} that was told: others have bought or spent meanwhile. {some}; nothing was bought "
@@ -124,7 +141,7 @@ def why_stopped(refusal: PriceRoseError, agreed: Cost, answered: int, of: int) -
     )
 
 
-def stopped_as_plain(refusal: PriceRoseError, why: str, unanswered: list[str]) -> dict[str, Any]:
+def stopped_as_plain(refusal: UnderstudyError, why: str, unanswered: list[str]) -> dict[str, Any]:
     """The same for machines, beside the answers that there are."""
     return {"unanswered": unanswered, "error": {"kind": type(refusal).__name__, "message": why}}
 

@@ -35,6 +35,7 @@ from understudy.server.gate_reply import (
     reply_of_approval,
     sent_reply,
 )
+from understudy.server.inquiry import Inquiry
 from understudy.server.prices import agreed
 from understudy.server.problems import Problem, problem_of
 from understudy.server.replies import Told, answer_as_plain, as_repeat, encoded
@@ -171,6 +172,7 @@ class Answering:
         with asked.table.use() as opened:
             prepared = self._prepared(opened, asked)
             _check_price(prepared.due(request=name, analyst=analyst).cost, approved)
+            _check_agreed(asked, prepared)
             answer = self._noted(asked, lambda: prepared.run(request=name, analyst=analyst))
             return self._keep(opened, asked, answer, name)
 
@@ -287,9 +289,11 @@ class Answering:
         is_repeated = caller.agent or not inquiry.request
         if is_repeated and (before := self._waits_already(asked)) is not None:
             return before
+        _check_most(inquiry, price)
         self._approvals.ask(
-            caller, inquiry.table, inquiry.question, asked.request, inquiry.terms, price, share, inquiry.why
-        )
+            caller, inquiry.table, inquiry.question, asked.request, inquiry.terms, price, share, inquiry.why,
+            inquiry.most,
+        )  # fmt: skip
         found = self._noted_question(asked, asked.ledger_request)
         self._asked.wait(found.id)
         kept = self._approvals.find(inquiry.table, caller.analyst, asked.request)
@@ -395,10 +399,14 @@ def _check_agreed(asked: AskedBy, prepared: PreparedQuestion[Told]) -> None:
     """Refuse a question that is measured by itself where it costs more now than its caller has agreed to."""
     if asked.inquiry.most is None:
         return
-    due = prepared.due(request=asked.ledger_request, analyst=asked.caller.analyst).cost
-    most = agreed(asked.inquiry, due)
-    if most is not None and due.units > most.units:
-        raise PriceRoseError(requested=due.amount, agreed=most.amount, currency=due.currency)
+    _check_most(asked.inquiry, prepared.due(request=asked.ledger_request, analyst=asked.caller.analyst).cost)
+
+
+def _check_most(inquiry: Inquiry, price: Cost) -> None:
+    """Refuse a price that is above what the caller has agreed to."""
+    most = agreed(inquiry, price)
+    if most is not None and price.units > most.units:
+        raise PriceRoseError(requested=price.amount, agreed=most.amount, currency=price.currency)
 
 
 def _check_price(price: Cost, approved: Approval) -> None:

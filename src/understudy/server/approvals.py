@@ -35,7 +35,8 @@ SERVER = "server"
 class Approval:
     """A question that needs approval. `price` is in `currency`, `share` its part of the whole budget.
 
-    `terms` are the arguments it is asked with. Times are seconds since 1970. `reason` is what the analyst is told
+    `terms` are the arguments it is asked with, and `most` is what the caller agreed to be charged, None for any.
+    Times are seconds since 1970. `reason` is what the analyst is told
     when it is denied.
     """
 
@@ -57,9 +58,10 @@ class Approval:
     decided_by: str
     decided: float | None
     reason: str
+    most: float | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        plain = {name: getattr(self, name) for name in self.__slots__ if name != "token_id"}
+        plain = {name: getattr(self, name) for name in self.__slots__ if name not in ("token_id", "most")}
         times = {name: plain[name] for name in ("at", "expires", "decided")}
         return plain | {name: None if at is None else as_text(at) for name, at in times.items()}
 
@@ -74,7 +76,7 @@ class Approvals:
 
     def ask(
         self, caller: Caller, table: str, question: str, request: str, terms: Mapping[str, Any], price: Cost,
-        share: float, why: str = "",
+        share: float, why: str = "", most: float | None = None,
     ) -> str:  # fmt: skip
         """Keep a question for approval; the id under which it waits.
 
@@ -99,11 +101,11 @@ class Approvals:
             id = secrets.token_hex(6)
             tx.execute(
                 "INSERT INTO approval (id, of_table, analyst, agent, token, request, question, terms, currency, "
-                "price, share, why, at, expires, state, decided_by, reason, claimed_by) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '', '', '')",
+                "price, share, why, at, expires, state, most, decided_by, reason, claimed_by) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '', '', '')",
                 (
                     id, table, caller.analyst, caller.agent, caller.token_id, request, question, told,
-                    price.currency, price.amount, share, why, now, now + LIFE_SECONDS, WAITING,
+                    price.currency, price.amount, share, why, now, now + LIFE_SECONDS, WAITING, most,
                 ),
             )  # fmt: skip
             self._log.write_in(
@@ -266,5 +268,5 @@ def _approval(row: sqlite3.Row) -> Approval:
         token_id=row["token"], request=row["request"], question=row["question"], terms=json.loads(row["terms"]),
         currency=row["currency"], price=row["price"], share=row["share"], why=row["why"], at=row["at"],
         expires=row["expires"], state=row["state"], decided_by=row["decided_by"], decided=row["decided"],
-        reason=row["reason"],
+        reason=row["reason"], most=row["most"],
     )  # fmt: skip

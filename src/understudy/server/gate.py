@@ -210,7 +210,12 @@ class Gate(Turns):
             analyst=kept.analyst, role="analyst", agent=kept.agent, read_only=False, token_id=kept.token_id
         )
         inquiry = Inquiry(
-            table=kept.table, question=kept.question, request=kept.request, why=kept.why, **kept.terms
+            table=kept.table,
+            question=kept.question,
+            request=kept.request,
+            why=kept.why,
+            most=kept.most,
+            **kept.terms,
         )
         return AskedBy(self.table(kept.table), caller, inquiry, kept.request)
 

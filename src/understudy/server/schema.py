@@ -9,7 +9,7 @@ from understudy.errors import StoreError
 APPLICATION = 0x75735F73
 """SQLite's application id of these files: `us_s`."""
 
-VERSION = 1
+VERSION = 2
 
 _TABLES = """
 CREATE TABLE fact (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -52,7 +52,7 @@ CREATE TABLE audit (
 );
 """
 
-UPGRADES: dict[int, str] = {1: _TABLES}
+UPGRADES: dict[int, str] = {1: _TABLES, 2: "ALTER TABLE approval ADD COLUMN most REAL"}
 """For each version, the statements that lead to it from the one before."""
 
 

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from functools import singledispatchmethod
 from math import nextafter
 
+from understudy.errors import InsufficientBudgetError
 from understudy.sessions.completing import CompletingPurchase
 from understudy.sessions.direct import DirectPurchase
 from understudy.sessions.histogram import HistogramPurchase, RowCountPurchase
@@ -31,6 +32,12 @@ TOTAL = 0.02
 
 MAIN = 0.4
 """A class that gets more than this part of what is left of β is a main class: little else was paid for."""
+
+NEW_SESSION = "Begin another session: this one has promised answers with all of its beta"
+"""What to do where a session has no share of β left for a further answer."""
+
+ROUNDING = 1e-12
+"""By so much a share may pass what is left of β, for rounding."""
 
 OF_THEIR_OWN = (HistogramPurchase, RowCountPurchase)
 """Purchases with a part of β of their own."""
@@ -60,6 +67,21 @@ class BetaAccount:
     def left_after(self, purchases: Sequence[Purchase]) -> float:
         """What would be left of β after purchases."""
         return self.left - sum(p.share for p in purchases if not isinstance(p, OF_THEIR_OWN))
+
+    def check(self, purchase: Purchase) -> None:
+        """Refuse, with an `InsufficientBudgetError`, a purchase whose share is more than what is left of β.
+
+        Plans keep to what is left, so that this never happens; were one wrong, β would still not be overspent.
+        """
+        takes_none = isinstance(purchase, (*OF_THEIR_OWN, CompletingPurchase))
+        if (
+            not takes_none
+            and not getattr(purchase, "is_certain", False)
+            and purchase.share > self.left + ROUNDING
+        ):
+            raise InsufficientBudgetError(
+                requested=purchase.share, remaining=self.left, currency="beta", remedy=NEW_SESSION
+            )
 
     @singledispatchmethod
     def note(self, purchase: Purchase) -> None:

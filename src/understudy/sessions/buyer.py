@@ -358,6 +358,7 @@ class Buyer:
         if asking.limit is not None:
             asking.limit.check(funds.quote([purchase]))
         funds.check([purchase])
+        self.policy.beta.check(purchase)
         plan = {**purchase.plain(), **purchase.band(self.calibrator), **asking.plain(self.owner)}
         step = self.journal.plan(purchase.kind, plan, asking.words)
         draft = self.known.knowledge.copy()

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from understudy.errors import PriceRoseError
-from understudy.privacy.cost import Cost
+from understudy.errors import ParameterError, PriceRoseError
+from understudy.privacy.cost import ZCDP, Cost, PureDP
 
 
 @dataclass(eq=False)
@@ -25,6 +25,16 @@ class ChargeLimit:
 
     left: Cost
     made: int = 0
+
+    @classmethod
+    def of(cls, most: Cost, currency: str) -> ChargeLimit:
+        """A limit of `most`; raises a `ParameterError` where that is no cost in the ledger's `currency`."""
+        if not isinstance(most, PureDP | ZCDP) or most.currency != currency:
+            raise ParameterError(
+                f"most is a cost in {currency}, as `price` returns it, not {most!r}",
+                remedy="Pass the price that was told, or leave it out",
+            )
+        return cls(most)
 
     def pays(self, cost: Cost) -> bool:
         """Whether a cost is within what is left."""

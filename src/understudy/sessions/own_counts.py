@@ -8,6 +8,7 @@ from math import inf
 from understudy.curator.pricing import SPARE
 from understudy.errors import InsufficientBudgetError
 from understudy.query.marginal import Marginal
+from understudy.sessions.beta_account import NEW_SESSION
 from understudy.sessions.beta_spending import LEAST_SHARE, least_share, part_of_left
 from understudy.sessions.calibrator import Calibrator, rounded
 from understudy.sessions.completing import CompletingPurchase
@@ -98,7 +99,7 @@ class OwnCountsOffers:
         part = 1 / expected if are_even else part_of_left(beta.counts_bought, expected)
         share = rounded(beta.left * part)
         if share < LEAST_SHARE:
-            raise InsufficientBudgetError(requested=inf, remaining=0.0, currency="beta")
+            raise InsufficientBudgetError(requested=inf, remaining=0.0, currency="beta", remedy=NEW_SESSION)
         return are_even, share
 
     def within(self, marginal: Marginal, width: float, *, asked: int) -> WithinPurchase:

@@ -265,6 +265,8 @@ class QuantileBuyer:
                 cost = funds.quote([*planned_now, *others]).units
                 if asking.charged.units + cost > told:
                     break  # its price was told, and is kept
+                if buyer.left_after([*planned_now, *others]) < whole.left:
+                    break  # what is planned for the other parts needs its shares of β
                 buyer.asked += 1
                 plan = QuestionPlan({identity(count): planned_now}, buyer.journal.length)
                 if buyer.bought(count, asking, asked=buyer.asked, plan=plan) is None:

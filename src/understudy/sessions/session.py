@@ -234,14 +234,15 @@ class Session:
 
         Raises a `QueryError` where the question is not understood, a `RequestConflictError` where something was
         bought under the request for another question or analyst, a `ParameterError` where the session belongs to
-        another analyst, and a `RefusedError` where other processes keep spending what it needs, or an `error`
-        cannot be kept.
+        another analyst, or `most` is in another currency than the ledger's, and a `RefusedError` where other
+        processes keep spending what it needs, or an `error` cannot be kept.
         """
         put, payer = self._put(question, error), self._payer(analyst)
         if most is not None:
             self._check(put.marginals)
+            limit = ChargeLimit.of(most, self._parts.buyer.calibrator.currency)
             one = SeveralQuestions([put], payer, self._parts, self._answers.quantiles, self._answered)
-            return one.ask_one(0, ChargeLimit(most), uncertified=uncertified, request=request)
+            return one.ask_one(0, limit, uncertified=uncertified, request=request)
         return self._answered(put, payer, request, uncertified=uncertified)
 
     def several(

@@ -185,7 +185,7 @@ class SeveralQuestions:
         first question that would pass it, for which nothing is bought; answers before it stay known, and cost
         nothing when they are asked again. Else as `Session.ask`.
         """
-        limit = ChargeLimit(self._most if most is None else most)
+        limit = ChargeLimit.of(self._most if most is None else most, self._buyer.calibrator.currency)
         for place in range(len(self._put)):
             yield self.ask_one(place, limit, uncertified=uncertified)
 
@@ -259,6 +259,9 @@ class SeveralQuestions:
             limit.check(self._quote(self._now(put)))
             return None
         own = self._plan.of_parts(put.marginals)
+        if own and not buyer.funds(self._analyst).is_payable(own):  # a first look would be bought in vain
+            limit.check(self._quote(self._now(put)))
+            return None
         if not own or limit.pays(self._quote(own)):
             return self._plan
         plan = buyer.plan_of_own(put.marginals, self._analyst, asked=buyer.asked + 1)

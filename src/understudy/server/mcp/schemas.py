@@ -125,7 +125,7 @@ ASK = _object(
         },
         "most": {
             "type": "number",
-            "exclusiveMinimum": 0,
+            "minimum": 0,
             "description": "The most that may be charged, in the table's currency; what costs more is refused.",
         },
         **_PRICES,
