@@ -177,10 +177,10 @@ def test_the_forecast_of_memory_covers_what_is_allocated(method, order):
 
 @pytest.mark.parametrize(
     ("method", "sizes", "rows", "terms"),
-    [("ic", [10] * 6, 20_000, {"rows": 10, "most_rounds": 60}), ("smalldb", [2000], 300, {"size": 2})],
+    [("ic", [10] * 6, 20_000, {"rows": 10, "most_rounds": 60}), ("smalldb", [500], 300, {"size": 2})],
 )
 def test_methods_that_fit_no_model_are_forecast_as_well(method, sizes, rows, terms):
-    """A weight for every cell of a million, and a matrix of 2,000 kinds of rows by as many queries."""
+    """A weight for every cell of a million, and a matrix of 500 kinds of rows by as many queries."""
     p = project(sizes, rows)
     asked = {"epsilon": 1, "method": method, **terms}
     need = us.forecast(p, us.marginals(1), **asked).need
