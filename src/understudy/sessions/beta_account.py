@@ -73,12 +73,9 @@ class BetaAccount:
 
         Plans keep to what is left, so that this never happens; were one wrong, β would still not be overspent.
         """
-        takes_none = isinstance(purchase, (*OF_THEIR_OWN, CompletingPurchase))
-        if (
-            not takes_none
-            and not getattr(purchase, "is_certain", False)
-            and purchase.share > self.left + ROUNDING
-        ):
+        is_certain = isinstance(purchase, DirectPurchase | WithinPurchase) and purchase.is_certain
+        takes_none = is_certain or isinstance(purchase, (*OF_THEIR_OWN, CompletingPurchase))
+        if not takes_none and purchase.share > self.left + ROUNDING:
             raise InsufficientBudgetError(
                 requested=purchase.share, remaining=self.left, currency="beta", remedy=NEW_SESSION
             )
