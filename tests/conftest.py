@@ -57,15 +57,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.skip(reason=f"{mark.args[0]}: set UNDERSTUDY_AUDIT"))
 
 
-def pytest_collection_finish(session: pytest.Session) -> None:
-    """What was collected stays to the end: the garbage collector need not walk through it again and again."""
+def pytest_collection_finish() -> None:
+    """What was collected stays to the end: the garbage collector need not walk through it again and again.
+
+    Nor need it look after every 700 new objects, which is meant for programs with less memory.
+    """
     gc.collect()
     gc.freeze()
+    gc.set_threshold(10_000)
     gc.enable()
-    if hasattr(session.config, "workerinput"):
-        from one_compilation import compile_once  # with numba, which a run of a few tests may not need
-
-        compile_once(session.config.rootpath / ".pytest_cache" / "compiling.lock")
 
 
 def _lacking(reporter: pytest.TerminalReporter) -> list[str]:

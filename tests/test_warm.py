@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
+from secrets import token_hex
 
 import pytest
 
@@ -53,3 +56,41 @@ def test_every_process_has_its_own_coins():
     """Forks of one process must not share the state of a generator of noise."""
     code = "from understudy.noise.samplers import SystemNoise; print(SystemNoise().words(4).tolist())"
     assert warm.completed(["-c", code]).stdout != warm.completed(["-c", code]).stdout
+
+
+USE = """
+import sys, warm
+warm.IMPORTED = ()
+print(warm.completed(["-c", "print('begun')"]).stdout, end="")
+print(warm._address(), flush=True)
+sys.stdin.readline()
+print(warm.completed(["-c", "print(6 * 7)"]).stdout, end="")
+"""
+
+
+def test_workers_of_one_run_share_what_waits_and_it_ends_with_the_last_of_them():
+    environment = {**os.environ, "PYTEST_XDIST_TESTRUNUID": token_hex(16)}
+    environment["PYTHONPATH"] = os.pathsep.join(warm.PLACES)
+    with ExitStack() as open_processes:
+        users = [
+            open_processes.enter_context(
+                subprocess.Popen(
+                    [sys.executable, "-c", USE],
+                    env=environment,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    text=True,
+                )
+            )
+            for _ in "abc"
+        ]
+        heard = [user.stdout for user in users if user.stdout is not None]
+        said = [[stream.readline(), stream.readline().strip()] for stream in heard]
+        assert len(said) == 3
+        assert {begun for begun, _ in said} == {"begun\n"}
+        (address,) = {address for _, address in said}
+        for user in users:  # the one that started it may be the first that ends
+            assert Path(address).exists()
+            assert user.communicate("\n", timeout=60) == ("42\n", None)
+            assert user.returncode == 0
+        assert not Path(address).parent.exists()

@@ -4,7 +4,8 @@ Most of what a short command costs is the start of Python and its imports. Where
 its own does (a budget that processes share, a page of commands, a kill) and not about a fresh interpreter, it may
 begin as a fork of one that waits with everything imported. The process is real: it has its own id, folder,
 environment and standard streams, takes signals, and ends with its own status. Tests of what is imported, of the
-installed program and of how Python starts must not use this.
+installed program and of how Python starts must not use this. All workers of a test run share one that waits: the
+first that needs it starts it, and it ends with the last of them.
 
     warm.Process(["-m", "understudy", "--version"], cwd=folder)     as `python -m understudy --version`
     warm.program(path)                                              writes a stand-in for `python` at that path
@@ -13,24 +14,33 @@ installed program and of how Python starts must not use this.
 from __future__ import annotations
 
 import atexit
+import fcntl
+import gc
 import json
 import os
 import pkgutil
 import runpy
+import select
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 import traceback
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from secrets import token_hex
 from typing import IO, Any
 
 HERE = Path(__file__).resolve().parent
+IMPORTED = ("understudy",)
+"""Packages of which the interpreter that waits has imported every module."""
+STARTER_SECONDS = 60
+"""How long an interpreter that nobody uses waits for the one that started it."""
 PLACES = [str(HERE.parent / "src"), str(HERE)]
 
 CLIENT = """\
@@ -53,31 +63,63 @@ os._exit(status)
 
 @cache
 def _address() -> str:
-    """Where the interpreter that waits listens; it is started by the first call and ends with this process."""
-    folder = tempfile.mkdtemp(prefix="understudy-warm-")
-    address = str(Path(folder, "socket"))
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(PLACES), "OPENBLAS_NUM_THREADS": "1"}
-    waiting = subprocess.Popen(
-        [sys.executable, str(HERE / "warm.py"), address],
-        env=environment,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    )
-    assert waiting.stdin is not None
-    assert waiting.stdout is not None
-    assert waiting.stdout.readline() == b"ready\n"
-    waiting.stdout.close()
+    """Where the interpreter that waits listens; it is started by the first call and ends with its last user."""
+    run = os.environ.get("PYTEST_XDIST_TESTRUNUID") or token_hex(6)
+    folder = Path(tempfile.gettempdir(), f"understudy-warm-{run[:12]}")
+    with _locked(folder):
+        lease = _lease_in(folder)
+        if lease is None:
+            _start(folder)
+            lease = _lease_in(folder)
+    assert lease is not None
 
-    def end(pid: int = os.getpid()) -> None:
+    def end(lease: socket.socket = lease, pid: int = os.getpid()) -> None:
         if os.getpid() == pid:  # and not a fork of this process
-            assert waiting.stdin is not None
-            waiting.stdin.close()
-            waiting.wait(60)
-            Path(address).unlink()
-            Path(folder).rmdir()
+            lease.shutdown(socket.SHUT_WR)
+            lease.recv(1)  # it has heard of it, and is gone if nobody else uses it
+            lease.close()
 
     atexit.register(end)
-    return address
+    return str(folder / "socket")
+
+
+def _locked(folder: Path) -> IO[str]:
+    """The lock of a folder, which is there as long: one process holds it at a time, until it closes the file."""
+    path = folder / "lock"
+    while True:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        with suppress(FileNotFoundError):
+            file = path.open("w")
+            fcntl.flock(file, fcntl.LOCK_EX)
+            with suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(file.fileno()), path.stat()):
+                    return file
+            file.close()  # whoever had the lock has removed the folder
+
+
+def _lease_in(folder: Path) -> socket.socket | None:
+    """A connection for as long as the interpreter shall wait; None where there is none that waits."""
+    lease = socket.socket(socket.AF_UNIX)
+    try:
+        lease.connect(str(folder / "lease"))
+    except (FileNotFoundError, ConnectionRefusedError):
+        lease.close()
+        return None
+    return lease
+
+
+def _start(folder: Path) -> None:
+    for name in ("socket", "lease"):
+        (folder / name).unlink(missing_ok=True)  # of one that was killed
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(PLACES), "OPENBLAS_NUM_THREADS": "1"}
+    with subprocess.Popen(
+        [sys.executable, str(HERE / "warm.py"), str(folder), *IMPORTED],
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+    ) as starting:
+        assert starting.stdout is not None
+        assert starting.stdout.readline() == b"ready\n"
 
 
 def program(path: Path, *before: str) -> None:
@@ -150,12 +192,14 @@ def completed(
 # ---- the interpreter that waits
 
 
-def _import_everything() -> None:
-    import understudy
-
-    for module in pkgutil.walk_packages(understudy.__path__, "understudy."):
-        if not module.name.endswith("__main__"):
-            __import__(module.name)
+def _import_all(packages: Sequence[str]) -> None:
+    """Every module of these packages, and what they import late."""
+    for package in packages:
+        for module in pkgutil.walk_packages(__import__(package).__path__, f"{package}."):
+            if not module.name.endswith("__main__"):
+                __import__(module.name)
+    if "understudy" not in packages:
+        return
     for name in ("duckdb", "pyarrow.parquet", "sqlalchemy.dialects.sqlite", "scipy.optimize", "scipy.stats"):
         __import__(name)
     from understudy.cli.app import program
@@ -163,26 +207,38 @@ def _import_everything() -> None:
     program()
 
 
-def _wait(address: str) -> None:
-    import gc
-    import select
-
-    _import_everything()
+def _wait(folder: Path, packages: Sequence[str]) -> None:
+    if os.fork():  # it is nobody's child, and may outlive the worker that started it
+        os._exit(0)
+    _import_all(packages)
     gc.collect()
     gc.freeze()  # what is shared stays shared
-    listening = socket.socket(socket.AF_UNIX)
-    listening.bind(address)
-    listening.listen(64)
+    listening, leasing = _listening(folder / "socket"), _listening(folder / "lease")
     os.write(1, b"ready\n")
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    leases = list[socket.socket]()
+    until = time.monotonic() + STARTER_SECONDS
     while True:
-        readable, _, _ = select.select([0, listening], [], [])
-        if 0 in readable:
+        unused = not leases and time.monotonic() > until
+        readable, _, _ = select.select([listening, leasing, *leases], [], [], None if leases else 0.02)
+        if unused and not readable and _removed(folder, listening, leasing):
             os._exit(0)
+        for lease in [one for one in leases if one in readable]:
+            leases.remove(lease)
+            until = 0.0
+            if leases or not _removed(folder, listening, leasing):
+                lease.close()
+            else:
+                os._exit(0)
+        if leasing in readable:
+            leases.append(leasing.accept()[0])
+        if listening not in readable:
+            continue
         connection, _ = listening.accept()
         if os.fork() == 0:
-            listening.close()
+            for other in (listening, leasing, *leases):
+                other.close()
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             signal.signal(signal.SIGINT, signal.default_int_handler)
             break
@@ -207,6 +263,28 @@ def _wait(address: str) -> None:
     os.environ.clear()
     os.environ.update(environment)
     _leave(_status_of(words))
+
+
+def _listening(path: Path) -> socket.socket:
+    listening = socket.socket(socket.AF_UNIX)
+    listening.bind(str(path))
+    listening.listen(64)
+    return listening
+
+
+def _removed(folder: Path, *listening: socket.socket) -> bool:
+    """Whether the folder is gone, so that this process may end: not while somebody is about to use it."""
+    with (folder / "lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        if select.select(listening, [], [], 0)[0]:
+            return False
+        for name in ("socket", "lease", "lock"):
+            (folder / name).unlink()
+        folder.rmdir()
+        return True
 
 
 def _status_of(words: list[str]) -> int:
@@ -264,4 +342,4 @@ def _run(words: list[str]) -> None:
 
 if __name__ == "__main__":
     sys.path[:] = [place for place in sys.path if place != str(HERE)] + [str(HERE)]
-    _wait(sys.argv[1])
+    _wait(Path(sys.argv[1]), sys.argv[2:])
