@@ -12,8 +12,8 @@ is post-processing and costs nothing.
 Rows that are near their targets meet all of them at once. Those that are far, as rows of a weak stand-in are, and
 those of long tables, for which that takes too much work, meet the large targets in rounds (`meet_in_rounds`).
 Where a long table has few kinds of rows, they are drawn by weights instead (`raking`) and moved a little. Rows
-that settled in rounds meet columns and pairs together with the larger targets; others meet columns and pairs alone
-at last, unless they had met all targets at once (`is_settled`).
+that have met all targets, at once or in rounds, meet columns and pairs together with the larger targets then
+(`meet_beside`); where they still move, or stay away from the columns, they meet columns and pairs alone at last.
 """
 
 from __future__ import annotations
@@ -85,7 +85,8 @@ them."""
 
 LAST_PART, LAST_TRIED = 0.25, 0.05
 """Of the work of rounds, what is kept for columns and pairs beside all larger targets, and the part of the rows
-that is tried there: columns have large cells, and rows that all leave the same one would leave too few in it."""
+that is tried there: columns have large cells, and rows that all leave the same one would leave too few in it. Rows
+that met all targets at once have as much work for it."""
 
 FITTING = 8
 """How often the lines and the columns of a pair are scaled to sums that are told."""
@@ -113,7 +114,10 @@ def agreeing_rows(
         _, settled = meet_in_rounds(domain, lines, asked, zeros, rng)
     else:
         every.descend(rng)
-        settled = is_settled(every)
+        near = near_columns(every)
+        if int(every.places.width.max()) > 2:
+            near = meet_beside(domain, lines, asked, zeros, rng, work=LAST_PART * rounds_work(rows))
+        settled = near and every.moving <= STILL_MOVING
     if not settled and (small := small_targets(asked)):
         RowAgreement.of(domain, lines, small, zeros).descend(rng, looks=LAST_WORK // len(small))
     return {name: line.astype(np.int64) for name, line in zip(domain.names, lines, strict=True)}
@@ -137,11 +141,34 @@ def is_far(every: RowAgreement) -> bool:
     return every.distance > FAR and int(every.places.width.max()) > 2
 
 
-def is_settled(every: RowAgreement) -> bool:
-    """Whether rows that have met all targets at once hardly move any more, and are as near the columns as they
-    should be.
+def near_columns(agreement: RowAgreement) -> bool:
+    """Whether rows that have met all targets are as near the columns as they should be."""
+    return agreement.columns_distance <= COLUMNS_OFF * agreement.distance
+
+
+def rounds_work(rows: int) -> float:
+    """Nanoseconds in which so many rows meet their large targets in rounds."""
+    return float(min(ROUNDS_WORK, ROUNDS_WORK_EACH * rows))
+
+
+def meet_beside(
+    domain: Domain,
+    lines: Lines,
+    asked: Sequence[MarginalAnswer],
+    zeros: Sequence[Constraint],
+    rng: np.random.Generator,
+    *,
+    work: float,
+) -> bool:
+    """Move rows that have met their targets nearer to columns and pairs, which stand beside the larger targets.
+
+    Returns whether rows are as near the columns as they should be. Every move that is made for columns and pairs
+    alone takes rows away from the larger targets: on adult at epsilon 10 they would be a tenth farther from those.
     """
-    return every.moving <= STILL_MOVING and every.columns_distance <= COLUMNS_OFF * every.distance
+    every = with_small_targets(asked)
+    agreement = RowAgreement.of(domain, lines, every, zeros, copies=False, weights=small_weights(every))
+    agreement.settle(rng, work=work - agreement.work, part=LAST_TRIED, groups=LONG_GROUPS)
+    return near_columns(agreement)
 
 
 def meet_in_rounds(
@@ -163,7 +190,7 @@ def meet_in_rounds(
     columns and pairs alone takes rows away from the larger targets.
     """
     large, count = [answer for answer in asked if len(answer.clique) > 1], lines.shape[1]
-    work = float(min(ROUNDS_WORK, ROUNDS_WORK_EACH * count))
+    work = rounds_work(count)
     last, parts, taken, waiting = LAST_PART * work, min(PARTS, len(large)), [], []
     found, before = [], inf  # how far rows were from the part of each round, and those of the time before
     while work > 0 and parts > 1:
@@ -186,10 +213,7 @@ def meet_in_rounds(
         return taken, False
     agreement = RowAgreement.of(domain, lines, large, zeros, copies=False)
     agreement.settle(rng, work=work - last - agreement.work, groups=LONG_GROUPS)
-    every = with_small_targets(asked)
-    agreement = RowAgreement.of(domain, lines, every, zeros, copies=False, weights=small_weights(every))
-    agreement.settle(rng, work=last - agreement.work, part=LAST_TRIED, groups=LONG_GROUPS)
-    return [*taken, 1], agreement.columns_distance <= COLUMNS_OFF * agreement.distance
+    return [*taken, 1], meet_beside(domain, lines, asked, zeros, rng, work=last)
 
 
 def with_small_targets(asked: Sequence[MarginalAnswer]) -> list[MarginalAnswer]:

@@ -20,10 +20,18 @@ from numpy.typing import NDArray
 
 from understudy.domain.domain import Domain
 from understudy.query.constraint import Constraint
-from understudy.releases.row_moves import MOST_BLOCK, count_rows, move_rows, table_sums
+from understudy.releases.row_moves import (
+    MOST_BLOCK,
+    Constrained,
+    Looks,
+    Targets,
+    count_rows,
+    move_rows,
+    table_sums,
+)
 from understudy.releases.run import MarginalAnswer
 from understudy.releases.synthetic import Codes
-from understudy.releases.table_places import TablePlaces
+from understudy.releases.table_places import AttributeTables, TablePlaces
 
 Lines = NDArray[np.unsignedinteger[Any]]
 """Rows, a line for each attribute: in the fewest bits, for every pass reads all of them."""
@@ -229,27 +237,33 @@ class RowAgreement:
 
     def _look(self, start: int, looks: int, part: float, groups: int, unseen: int = 0) -> int:
         """Look at so many rows from `start` on, and try this part of them; how many were moved."""
-        places, attributes, count = self.places, len(self.domain), self.rows.shape[1]
-        sizes, held, owner = np.array(self.domain.shape(), np.int64), self._held, self._owner
-        empty, allowed = self._empty
-        steepness = self._steepness()
-        harm = [(self.weights * steepness)[owner[held[1][b:e]]].sum() for b, e in pairwise(held[0])]
+        count, targets, held = self.rows.shape[1], self._targets, self._held
+        steep = (targets.weights * targets.steepness)[targets.owner[held.tables]]
+        harm = [steep[begin:end].sum() for begin, end in pairwise(held.at)]
         least = np.array([LEAST_GAIN + unseen * float(each) for each in harm], np.float32)
         most = min(count // groups + 1, MOST_BLOCK)
         block = min(max(count // 64, BLOCK, most), MOST_BLOCK)
         together = int(min(most, AT_ONCE * self.distance * count)) + 1
         moves = move_rows(
-            self.rows, sizes, start, looks, block, together, part, least,
-            self.off, self.weights, steepness, self.first, owner,
-            places.members, places.width, places.starts, places.strides, *held,
-            empty.members, empty.width, empty.starts, empty.strides, *empty.by_member(attributes), allowed,
-        )  # fmt: skip
+            self.rows,
+            np.array(self.domain.shape(), np.int64),
+            Looks(start, looks, block, together, part, least),
+            targets,
+            self._constrained,
+        )
         self.moved, self.looked, self.moving = self.moved + moves, self.looked + looks, moves / looks
         self.work += looks * look_work(self.domain, self.weights.size, self._holding, part)
         return moves
 
+    @property
+    def _targets(self) -> Targets:
+        """What the rows should be like, with losses as steep as they are now."""
+        return Targets(
+            self.off, self.weights, self._steepness(), self.first, self._owner, self.places, self._held
+        )
+
     @cached_property
-    def _held(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _held(self) -> AttributeTables:
         """The tables that hold each attribute; of several copies those that have its values side by side."""
         copied = self.first[-1] > self.weights.size
         return (self.places.by_last if copied else self.places.by_member)(len(self.domain))
@@ -257,7 +271,7 @@ class RowAgreement:
     @property
     def _holding(self) -> float:
         """Targets that hold an attribute, on average."""
-        return self._held[1].size / len(self.domain)
+        return self._held.tables.size / len(self.domain)
 
     @cached_property
     def _owner(self) -> NDArray[np.int64]:
@@ -265,11 +279,12 @@ class RowAgreement:
         return np.repeat(np.arange(self.first.size - 1), np.diff(self.first))
 
     @cached_property
-    def _empty(self) -> tuple[TablePlaces, NDArray[np.bool_]]:
+    def _constrained(self) -> Constrained:
         """Which cells rows may enter, of all constraints one after another."""
         zeros = [[self.domain.position(name) for name in c.clique] for c in self.constraints]
         allowed = np.concatenate([c.allowed.ravel() for c in self.constraints] or [np.ones(1, bool)])
-        return TablePlaces.of(self.domain.shape(), zeros), allowed
+        places = TablePlaces.of(self.domain.shape(), zeros)
+        return Constrained(allowed, places, places.by_member(len(self.domain)))
 
     @property
     def _apart(self) -> NDArray[np.float64]:
@@ -306,5 +321,5 @@ def _counted(domain: Domain, rows: Lines, tables: Sequence[Sequence[int]]) -> li
     places = TablePlaces.of(domain.shape(), tables)
     ends = np.append(places.starts, places.starts[-1] + prod(domain.shape()[a] for a in tables[-1]))
     found = np.zeros(int(ends[-1]), np.int64)
-    count_rows(rows, places.members, places.width, places.starts, places.strides, found)
+    count_rows(rows, places, found)
     return np.split(found, ends[1:-1])

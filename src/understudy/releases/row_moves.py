@@ -6,8 +6,12 @@ of a few thousand numbers, which stays in the fast memory of a processor; places
 
 from __future__ import annotations
 
-import numpy as np
+from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
+from understudy.releases.table_places import AttributeTables, TablePlaces
 from understudy.standin.graphical.compile import compiled
 
 MOST_BLOCK = 16_384
@@ -21,6 +25,13 @@ TRIES = 2
 
 ONE, HALF = np.float32(1.0), np.float32(0.5)
 
+NONE = np.int64(0)
+"""Where a number begins that is counted and handed on.
+
+Of a plain 0 numba would compile all that takes it twice, for the constant and for numbers. What a loop says is
+compiled in less time than an array that is copied into another, or its `max`, by seconds.
+"""
+
 CHUNK = 1024
 """Rows whose places in a table are worked out at once, so that they stay in the fastest memory."""
 
@@ -29,13 +40,62 @@ MOST_PUSH, NO_PUSH = 32_000, -32_768
 that, for what is not tried any more."""
 
 
+class Targets(NamedTuple):
+    """What rows should be like: tables of targets, in one array or in several copies of each target.
+
+    off        how far each cell of all tables is off, in rows: the loops change it as they move rows
+    weights    of each target's losses
+    steepness  of each target's losses, in 1/rows
+    first      the first table of each target, and one number more: the end
+    owner      the target that each table is of
+    places     where the tables stand in `off`
+    held       the tables by whose cells the values of each attribute are chosen
+    """
+
+    off: NDArray[np.float32]
+    weights: NDArray[np.float32]
+    steepness: NDArray[np.float32]
+    first: NDArray[np.int64]
+    owner: NDArray[np.int64]
+    places: TablePlaces
+    held: AttributeTables
+
+
+class Constrained(NamedTuple):
+    """Which cells rows may enter: `allowed` for each cell of tables that stand at `places`."""
+
+    allowed: NDArray[np.bool_]
+    places: TablePlaces
+    held: AttributeTables
+
+
+class Looks(NamedTuple):
+    """Which rows are looked at, and how many of them at a time.
+
+    start     the row that comes first; after the last row comes the first of all
+    rows      how many are looked at
+    block     how many of them are compared with all targets at once
+    together  how many choose their moves at once, before any of them moves, if all of a block are tried
+    part      the part of a block that is tried, those rows that are most in the way
+    least     what a move of each attribute must gain more than
+    """
+
+    start: int
+    rows: int
+    block: int
+    together: int
+    part: float
+    least: NDArray[np.float32]
+
+
 @compiled
-def count_rows(rows, members, width, starts, strides, found):
+def count_rows(rows, places, found):
     """Count the rows in the cells of all tables, a block of rows at a time.
 
     Tables of few cells are counted in `LANES` that are added up: a processor waits where it adds to one place
     again and again.
     """
+    members, width, starts, strides = places
     at, lanes = np.empty(MOST_BLOCK, np.uint32), np.empty((LANES, FEW_CELLS), np.int64)
     for begin in range(0, rows.shape[1], at.size):
         count = min(at.size, rows.shape[1] - begin)
@@ -67,26 +127,23 @@ def _push(off, weight, steepness):
 
 
 @compiled
-def move_rows(
-    rows, sizes, start, looks, length, together, part, least, off, weights, steepness, first, owner,
-    members, width, starts, strides, held_at, held,
-    empty_members, empty_width, empty_starts, empty_strides, empty_at, empty, allowed,
-):  # fmt: skip
-    """Look at so many rows from `start` on, in blocks of `length`; how many values were moved.
+def move_rows(rows, sizes, asked, targets, constrained):
+    """Look at rows as `asked` (a `Looks`), and move values of those in the way; how many values were moved.
 
-    After the last row comes the first. Rows stand in random order, so that those of a block, which are read one
-    after another, are like any others.
-
-    Which values are in the way is told by how far the cells were off before the block. So many of its rows as
-    `together` says then choose their moves at once, target by target, before any of them moves. A move of an
-    attribute must gain more than `least` says of it.
+    Rows stand in random order, so that those of a block, which are read one after another, are like any others.
+    Which values are in the way is told by how far the cells were off before the block. Some of its rows then
+    choose their moves at once, target by target, before any of them moves.
     """
+    start, looks, length, together, part, least = asked
     attributes = rows.shape[0]
     block, push = np.empty((attributes, length), rows.dtype), np.empty((attributes, length), np.int16)
     at, top, tried = np.empty(length, np.uint32), np.empty(length, np.int16), np.empty(length, np.int64)
     chosen, own, best = np.empty(length, np.int64), np.empty(length, np.int64), np.empty(length, np.int64)
-    gain, chosen_rows = np.empty((length, sizes.max()), np.float32), np.empty((attributes, length), np.uint32)
-    scale = _scale(attributes, weights, first, members, width)
+    widest = NONE
+    for a in range(attributes):
+        widest = max(widest, sizes[a])
+    gain, chosen_rows = np.empty((length, widest), np.float32), np.empty((attributes, length), np.uint32)
+    scale = _scale(attributes, targets)
     at_once, moved = max(int(together * part), 1), 0
     for done in range(0, looks, length):
         begin, count = (start + done) % rows.shape[1], min(length, looks - done)
@@ -94,14 +151,13 @@ def move_rows(
         for a in range(attributes):
             for i in range(count):
                 block[a, i] = rows[a, begin + i if i < last else i - last]
-        _compare(block, count, off, weights, steepness, scale, first, members, width, starts, strides, push)
-        top[:count] = push[0, :count]
+        _compare(block, count, targets, scale, push)
+        for i in range(count):
+            top[i] = push[0, i]
         for a in range(1, attributes):
             for i in range(count):
                 top[i] = max(top[i], push[a, i])
-        lowest = np.partition(top[:count], count - max(int(part * count), 1))[
-            count - max(int(part * count), 1)
-        ]
+        lowest = _ranked(top, count, count - max(int(part * count), 1))
         worth = 0
         for i in range(count):
             if top[i] >= lowest:
@@ -119,30 +175,46 @@ def move_rows(
                                 chosen[j] = a
                         push[chosen[j], i] = NO_PUSH
                 for a in range(attributes):
-                    some = 0
+                    some = NONE
                     for j in range(near, far):
                         if chosen[j] == a:
                             own[some] = tried[j]
                             some += 1
                     if some:
                         _gather(block, own, some, chosen_rows)
-                        _choose(
-                            a, least[a], chosen_rows, some, sizes, off, weights, steepness, owner, gain, at, best,
-                            members, width, starts, strides, held_at, held,
-                            empty_members, empty_width, empty_starts, empty_strides, empty_at, empty, allowed,
-                        )  # fmt: skip
+                        _choose(a, least[a], chosen_rows, some, sizes, targets, constrained, gain, at, best)
                         some = _changed(own, best, some)
                         _gather(block, own, some, chosen_rows)
-                        _move(
-                            a, chosen_rows, best, some, at, off, first, owner,
-                            members, width, starts, strides, held_at, held,
-                        )  # fmt: skip
+                        _move(a, chosen_rows, best, some, at, targets)
                         for j in range(some):
                             block[a, own[j]] = best[j]
                             rows[a, begin + own[j] if own[j] < last else own[j] - last] = best[j]
                             top[own[j]] = NO_PUSH
                         moved += some
     return moved
+
+
+@compiled
+def _ranked(numbers, count, rank):
+    """The number of this rank, from 0 for the least, among the first so many 16-bit numbers.
+
+    Their upper halves are counted, and then the lower halves of those that have the upper half in question. numba
+    takes six seconds to compile what `np.partition` stands for.
+    """
+    many, high, low = np.zeros(256, np.int64), 0, 0
+    for i in range(count):
+        many[(numbers[i] >> 8) + 128] += 1
+    while rank >= many[high]:
+        rank -= many[high]
+        high += 1
+    many[:] = 0
+    for i in range(count):
+        if (numbers[i] >> 8) + 128 == high:
+            many[numbers[i] & 255] += 1
+    while rank >= many[low]:
+        rank -= many[low]
+        low += 1
+    return ((high - 128) << 8) + low
 
 
 @compiled
@@ -158,27 +230,34 @@ def table_sums(off, starts, first):
 
 
 @compiled
-def _scale(attributes, weights, first, members, width):
+def _scale(attributes, targets):
     """What slopes are multiplied by: no attribute has targets whose slopes add up to more than `MOST_PUSH`."""
+    weights, first = targets.weights, targets.first
+    members, width = targets.places.members, targets.places.width
     most = np.zeros(attributes, np.float32)
     for c in range(weights.size):
         for k in range(width[first[c]]):
             most[members[first[c], k]] += weights[c]
-    return np.float32(MOST_PUSH) / max(most.max(), np.float32(1e-9))
+    largest = np.float32(1e-9)
+    for a in range(attributes):
+        largest = max(largest, most[a])
+    return np.float32(MOST_PUSH) / largest
 
 
 @compiled
-def _compare(block, count, off, weights, steepness, scale, first, members, width, starts, strides, push):
+def _compare(block, count, targets, scale, push):
     """How much the rows of a block are in the way of all targets, by each of their attributes, as 16-bit numbers.
 
     Targets that differ in their last attribute alone, which follow each other where targets are in order, have one
     place without it, and one sum for their other attributes. Of a table with fewer cells than the block has rows
     the slopes of all cells are worked out before.
     """
+    off, weights, steepness, first = targets.off, targets.weights, targets.steepness, targets.first
+    members, width, starts, strides = targets.places
     base, shared = np.zeros(count, np.uint32), np.zeros(count, np.int16)
     at, slope, slopes = np.empty(CHUNK, np.uint32), np.empty(CHUNK, np.int16), np.empty(count, np.int16)
     push[:, :count] = 0
-    before = -1
+    before = NONE - 1
     for c in range(weights.size):
         t = first[c]
         rest = width[t] - 1
@@ -187,7 +266,7 @@ def _compare(block, count, off, weights, steepness, scale, first, members, width
             same = same and members[before, k] == members[t, k]
         if not same:
             if before >= 0:
-                _share(shared, before, count, members, width, push)
+                _share(shared, before, count, targets.places, push)
             base[:] = 0
             for k in range(rest):
                 line, step = block[members[t, k]], np.uint32(strides[t, k] // strides[t, rest - 1])
@@ -216,14 +295,14 @@ def _compare(block, count, off, weights, steepness, scale, first, members, width
                 sums[i] += slope[i]
                 pushed[i] += slope[i]
     if before >= 0:
-        _share(shared, before, count, members, width, push)
+        _share(shared, before, count, targets.places, push)
 
 
 @compiled
-def _share(shared, t, count, members, width, push):
+def _share(shared, t, count, places, push):
     """Add what targets had in common to all attributes of table t but its last, and begin anew."""
-    for k in range(width[t] - 1):
-        pushed = push[members[t, k]]
+    for k in range(places.width[t] - 1):
+        pushed = push[places.members[t, k]]
         for i in range(count):
             pushed[i] += shared[i]
     shared[:] = 0
@@ -258,15 +337,14 @@ def _gather(block, own, some, rows):
 
 
 @compiled
-def _choose(
-    a, least, block, some, sizes, off, weights, steepness, owner, gain, at, best,
-    members, width, starts, strides, held_at, held,
-    empty_members, empty_width, empty_starts, empty_strides, empty_at, empty, allowed,
-):  # fmt: skip
+def _choose(a, least, block, some, sizes, targets, constrained, gain, at, best):
     """For each of some rows the code of attribute a that lowers the losses most, given its others; -1 for none.
 
     Where there are many rows, slopes are worked out for all cells of a table, with the codes of a side by side.
     """
+    off, weights, steepness, owner = targets.off, targets.weights, targets.steepness, targets.owner
+    members, width, starts, strides = targets.places
+    held_at, held = targets.held
     size, stays, line = sizes[a], np.zeros(some, np.float32), np.empty(some, np.uint32)
     for j in range(some):
         for v in range(size):
@@ -296,18 +374,28 @@ def _choose(
                 begin = at[j]
                 for v in range(size):
                     gain[j, v] += _push(table[begin + v * step] + HALF, weight, steep)
-    for h in range(empty_at[a], empty_at[a + 1]):
-        t = empty[h]
-        step = _place(t, a, block, some, empty_members, empty_width, empty_strides, at)
-        for j in range(some):
-            for v in range(size):
-                if not allowed[empty_starts[t] + at[j] + step * v]:
-                    gain[j, v] = np.inf
+    if constrained.held.tables.size:
+        _forbid(a, block, some, size, constrained, gain, at)
     for j in range(some):
         best[j], lowest = -1, stays[j] - least
         for v in range(size):
             if gain[j, v] < lowest and v != block[a, j]:
                 best[j], lowest = v, gain[j, v]
+
+
+@compiled
+def _forbid(a, block, some, size, constrained, gain, at):
+    """Have no row gain by a code of attribute a that puts it into a cell where no row may be."""
+    allowed = constrained.allowed
+    members, width, starts, strides = constrained.places
+    held_at, held = constrained.held
+    for h in range(held_at[a], held_at[a + 1]):
+        t = held[h]
+        step = _place(t, a, block, some, members, width, strides, at)
+        for j in range(some):
+            for v in range(size):
+                if not allowed[starts[t] + at[j] + step * v]:
+                    gain[j, v] = np.inf
 
 
 @compiled
@@ -322,8 +410,11 @@ def _changed(own, best, some):
 
 
 @compiled
-def _move(a, block, best, some, at, off, first, owner, members, width, starts, strides, held_at, held):
+def _move(a, block, best, some, at, targets):
     """Count some rows under other codes of attribute a, in all copies of the targets that hold it."""
+    off, first, owner = targets.off, targets.first, targets.owner
+    members, width, starts, strides = targets.places
+    held_at, held = targets.held
     for h in range(held_at[a], held_at[a + 1]):
         c = owner[held[h]]
         for t in range(first[c], first[c + 1]):

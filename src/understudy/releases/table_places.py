@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 
-@dataclass(frozen=True, eq=False)
-class TablePlaces:
+class AttributeTables(NamedTuple):
+    """Tables by attribute: those of attribute a are `tables[at[a]:at[a + 1]]`."""
+
+    at: NDArray[np.int64]
+    tables: NDArray[np.int64]
+
+
+class TablePlaces(NamedTuple):
     """Where the cells of many tables stand in one array, each table in C order.
 
     Of table t, `members[t]` are the positions of its attributes, the first `width[t]` of them, `starts[t]` is the
@@ -36,22 +42,19 @@ class TablePlaces:
             begin += step
         return cls(members, np.array([len(t) for t in tables], np.int64), starts, strides)
 
-    def by_last(self, attributes: int) -> _Lists:
-        """Tables by their last attribute: those of attribute a are `which[at[a]:at[a + 1]]`."""
+    def by_last(self, attributes: int) -> AttributeTables:
+        """Tables by their last attribute."""
         tables = np.arange(self.width.size)
         return _listed(attributes, self.members[tables, self.width - 1], tables)
 
-    def by_member(self, attributes: int) -> _Lists:
+    def by_member(self, attributes: int) -> AttributeTables:
         """The same by every attribute that they hold."""
         tables = np.repeat(np.arange(self.width.size), self.width)
         held = self.members[np.arange(self.members.shape[1]) < self.width[:, None]]
         return _listed(attributes, held, tables)
 
 
-_Lists = tuple[NDArray[np.int64], NDArray[np.int64]]
-
-
-def _listed(keys: int, key: NDArray[np.int64], tables: NDArray[np.int64]) -> _Lists:
+def _listed(keys: int, key: NDArray[np.int64], tables: NDArray[np.int64]) -> AttributeTables:
     order = np.argsort(key, kind="stable")
     at = np.searchsorted(key[order], np.arange(keys + 1))
-    return at.astype(np.int64), tables[order].astype(np.int64)
+    return AttributeTables(at.astype(np.int64), tables[order].astype(np.int64))
