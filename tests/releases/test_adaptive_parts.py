@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from adaptive_table import make
 from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain
 from understudy.errors import ParameterError, QueryError
@@ -26,10 +27,12 @@ from understudy.privacy.relation import Neighbours, Relation
 from understudy.query.marginal import Marginal
 from understudy.query.merging import Merging, rare_together, simplex
 from understudy.query.workload import Workload
+from understudy.releases.adaptive.adaptive import adaptive
+from understudy.releases.adaptive.learner import FINAL, ROUGH, Learner, final_share
 from understudy.releases.adaptive.pick import Candidates, NoiseForecast, RoundSituation, pick
 from understudy.releases.adaptive.rows import AdaptiveStandIn
 from understudy.releases.adaptive.rule import limits_of, rule_for, told
-from understudy.releases.adaptive.shrink import combined, lessons, shrunk
+from understudy.releases.adaptive.shrink import _most_likely, combined, lessons, shrunk
 from understudy.releases.adaptive.sweep_choice import numbers_swept
 from understudy.releases.agreement import agreeing_rows
 from understudy.releases.evidence import Evidence, Interval, ProvedIntervals, possible_ends
@@ -538,3 +541,36 @@ def test_more_time_makes_a_larger_tree_and_less_memory_a_smaller_one():
     assert (many.guard > 0, many.guard_order) == (True, 0)  # the workload is swept
     assert (few.cells, many.cells) == (10**6, 200_000)
     assert tight.swept < usual.swept
+
+
+def test_weights_of_a_law_of_errors_are_those_of_expectation_and_maximisation():
+    """Against the same steps written with tables of all posterior shares."""
+    rng = np.random.default_rng(0)
+    likely, often = rng.random((7, 3)) + 0.01, rng.integers(1, 50, 7).astype(np.float64)
+    imagined, weight = np.array([2.0, 0.0, 0.0]), np.array([0.8, 0.1, 0.1])
+    wanted = weight
+    for _ in range(40):
+        share = likely * wanted
+        wanted = often @ (share / share.sum(axis=1, keepdims=True)) + imagined
+        wanted = wanted / wanted.sum()
+    np.testing.assert_allclose(_most_likely(often, likely, weight, imagined, 40), wanted, rtol=1e-10)
+    np.testing.assert_array_equal(weight, [0.8, 0.1, 0.1])
+
+
+@pytest.mark.parametrize(("price", "sweeps"), [(0.1, False), (20.0, True)])
+def test_every_fit_of_a_release_but_the_last_is_a_rough_one(monkeypatch, price, sweeps):
+    """And after the last round there is none where a sweep follows, from which the stand-in learns."""
+    asked, swept = [], []
+    as_it_is, learn = Learner.refit, Learner.learn
+    monkeypatch.setattr(Learner, "refit", lambda self, how: (asked.append(how), as_it_is(self, how))[1])
+    monkeypatch.setattr(
+        Learner, "learn", lambda self, sweep: (swept.append(len(asked)), learn(self, sweep))[1]
+    )
+    outcome = adaptive(make(epsilon=price))
+    share = final_share(outcome.standin.merging.coarse)
+    assert asked[-1] == replace(FINAL, slack_share=share)
+    assert all(how is ROUGH for how in asked[:-1])
+    rounds = outcome.proof["rounds"]
+    # The fit of the columns, and one after each round; after the last only where no sweep follows.
+    assert bool(swept) == sweeps
+    assert (swept[0] if swept else len(asked)) == (rounds if sweeps else 1 + rounds)

@@ -19,7 +19,7 @@ from understudy.privacy.price import Price
 from understudy.query.marginal import Marginal
 from understudy.releases.adaptive.beta import BetaShares
 from understudy.releases.adaptive.combined import FirstMeasurement
-from understudy.releases.adaptive.learner import FINAL, ROUGH, Learner
+from understudy.releases.adaptive.learner import ROUGH, Learner
 from understudy.releases.adaptive.one_way import OneWayBars
 from understudy.releases.adaptive.pick import Candidates, NoiseForecast, Picks, RoundSituation, pick
 from understudy.releases.adaptive.rule import Rule
@@ -62,7 +62,9 @@ class Rounds:
     pair_bars: dict[Clique, float] = field(default_factory=dict)
 
     def round(self, t: int) -> None:
-        """Look at gaps, pick what pays, measure it, refit."""
+        """Look at gaps, pick what pays, measure it, refit; after the last round only where no sweep follows, from
+        which the stand-in learns with its own fits.
+        """
         rule, last = self.rule, t == self.rule.rounds
         shares = rule.round_shares()
         price = (self.unspent.left - self.kept) * shares[t - 1] / sum(shares[t - 1 :])
@@ -79,7 +81,10 @@ class Rounds:
             found = self._again(situation)
         if found is not None:
             self._measure(t, found, measure)
-            self.learner.refit(FINAL if last else ROUGH)
+            if not last:
+                self.learner.refit(ROUGH)
+            elif not rule.guard:
+                self.learner.finish()
 
     @cached_property
     def _marginals(self) -> tuple[Marginal, ...]:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from understudy.domain.domain import Clique
 from understudy.query.merging import simplex
 from understudy.releases.pair_means import pair_means
+from understudy.standin.graphical.compile import compiled
 from understudy.standin.measurement import Measurement
 
 Values = NDArray[np.float64]
@@ -146,8 +147,33 @@ def _shares(apart: Values) -> tuple[Values, Values]:
     weight = 0.9 * right + 0.1 / SCALES.size
     some = seen > 0
     often, likely = seen[some].astype(np.float64), law[some]
-    for _ in range(STEPS):
-        weight = weight * ((often / (likely @ weight)) @ likely) + DOUBTED * right
-        weight /= weight.sum()
+    weight = _most_likely(often, likely, weight, DOUBTED * right, STEPS)
     part = law * weight
     return middle, part @ (SCALES**2 / spread) / part.sum(axis=1)
+
+
+@compiled
+def _most_likely(often, likely, weight, imagined, steps):
+    """Weights of a mixture after so many steps of expectation and maximisation.
+
+    `likely` has the density of each law at each difference, `often` how many cells have it; `imagined` cells of
+    each law are counted beside them.
+    """
+    weight = weight.copy()
+    found = np.empty(weight.size)
+    for _ in range(steps):
+        found[:] = 0.0
+        for i in range(often.size):
+            density = 0.0
+            for k in range(weight.size):
+                density += likely[i, k] * weight[k]
+            share = often[i] / density
+            for k in range(weight.size):
+                found[k] += share * likely[i, k]
+        total = 0.0
+        for k in range(weight.size):
+            weight[k] = weight[k] * found[k] + imagined[k]
+            total += weight[k]
+        for k in range(weight.size):
+            weight[k] /= total
+    return weight

@@ -16,6 +16,10 @@ from understudy.standin.graphical.tree import Values
 SMOOTHER = 2.0
 """For a fit that tells how many people cells hold: it should follow the noise in them as little as it can."""
 
+SMOOTHER_SHARE = 2.0
+"""Times the share of the noise up to which other fits are accurate: how many people a cell holds need not be known
+as well as what is told."""
+
 LEAST_HELD = 1e-9
 """People in a cell, at least, so that its slack is finite."""
 
@@ -198,7 +202,8 @@ def solved(problem: FitProblem, start: Values, settings: FitSettings) -> tuple[P
     """The optimum; with a `sparse_slack`, that of the slack which a first, smoother fit calls for."""
     if settings.sparse_slack == 1:
         return minimise(problem, start, settings)
-    point, first = minimise(problem.smoother(), start, settings)
+    rough = replace(settings, noise_share=SMOOTHER_SHARE * settings.noise_share)
+    point, first = minimise(problem.smoother(), start, rough)
     uneven = problem.with_sparse_slack(point, settings.sparse_slack)
     point, second = minimise(uneven, point.theta, settings)
     return point, replace(second, passes=first.passes + second.passes)
@@ -211,12 +216,12 @@ def minimise(problem: FitProblem, start: Values, settings: FitSettings) -> tuple
     search = StepMemory(settings.memory, start.size)
     own, watch, passes = problem.own_slack(), _Watch(settings), 1
     while not (done := watch.sees_enough(problem, point)) and passes < settings.most_passes:
-        guess = 1 / (problem.total * point.rates + own)
-        new, used = _step(problem, point, search.direction(point.gradient, guess))
+        direction = search.direction(point.gradient, point.rates, own, problem.total)
+        new, used = _step(problem, point, direction)
         passes += used
         if new is None:
             break
-        search.learn(new.theta - point.theta, new.gradient - point.gradient)
+        search.learn(new.theta, point.theta, new.gradient, point.gradient)
         point = new
     return point, FitReport(passes, point.gap, problem.certified(point.gap), watch.expected, done)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -114,7 +116,7 @@ class ProgramWriter:
         self._ops.append((kernels.SWEEP, len(self._pool), 0, 0, 0, 0))
         head = [len(outer), block, len(read), len(write), table.start, int(resume), int(store), combine]
         self._pool += [*head, *(self.layout.sizes[a] for a in outer)]
-        plans: list[tuple[int, list[int]]] = []
+        plans: list[tuple[int, tuple[int, ...]]] = []
         for k, operand in enumerate(operands):
             cleared = operand.size if k >= len(read) and not add else 0
             factor = 0 if scale is None else len(self._scales)
@@ -139,30 +141,45 @@ class ProgramWriter:
         return attributes[:first], attributes[first:]
 
 
-def run_plan(layout: Layout, along: Attributes, operand: Attributes) -> list[int]:
+def run_plan(layout: Layout, along: Attributes, operand: Attributes) -> tuple[int, ...]:
     """How a table over `operand` lies along one over `along`: axes it has or lacks in a row count as one, the last
     ones make a run.
+
+    Attributes of the operand that are not in `along` come before all of it.
     """
+    return _run_plan(layout.shape(along), tuple(a in operand for a in along))
+
+
+@lru_cache(maxsize=1 << 12)
+def _run_plan(sizes: tuple[int, ...], held: tuple[bool, ...]) -> tuple[int, ...]:
+    """The plan by the sizes of the axes, and by which of them the operand has. Many tables have the same."""
+    strides, cells = [0] * len(sizes), 1
+    for i in reversed(range(len(sizes))):
+        if held[i]:
+            strides[i], cells = cells, cells * sizes[i]
     groups: list[list[int]] = []
-    for a in along:
-        if layout.sizes[a] == 1:
+    for i, size in enumerate(sizes):
+        if size == 1:
             continue
-        if groups and (groups[-1][-1] in operand) == (a in operand):
-            groups[-1].append(a)
+        if groups and held[groups[-1][-1]] == held[i]:
+            groups[-1].append(i)
         else:
-            groups.append([a])
+            groups.append([i])
+
+    def length(axes: Sequence[int]) -> int:
+        return prod(sizes[i] for i in axes)
+
     run: list[int] = groups.pop() if groups else []
-    kind = kernels.CONTIGUOUS if run and run[-1] in operand else kernels.CONSTANT
+    kind = kernels.CONTIGUOUS if run and held[run[-1]] else kernels.CONSTANT
     pattern: list[int] = []
-    if layout.cells(run) < SHORT_RUN and groups:
-        while groups and layout.cells(run) * layout.sizes[groups[-1][-1]] <= LONG_RUN:
+    if length(run) < SHORT_RUN and groups:
+        while groups and length(run) * sizes[groups[-1][-1]] <= LONG_RUN:
             run = [groups[-1].pop(), *run]
             if not groups[-1]:
                 groups.pop()
-        kind, pattern = kernels.GATHERED, _offsets(layout, run, operand)
-    sizes = [layout.cells(group) for group in groups]
-    strides = [_stride(layout, operand, group[-1]) for group in groups]
-    return [len(groups), layout.cells(run), kind, *sizes, *strides, *pattern]
+        kind, pattern = kernels.GATHERED, _offsets([(sizes[i], strides[i]) for i in run])
+    steps = [strides[group[-1]] for group in groups]
+    return (len(groups), length(run), kind, *map(length, groups), *steps, *pattern)
 
 
 def _stride(layout: Layout, operand: Attributes, attribute: int) -> int:
@@ -172,11 +189,11 @@ def _stride(layout: Layout, operand: Attributes, attribute: int) -> int:
     return layout.cells(operand[operand.index(attribute) + 1 :])
 
 
-def _offsets(layout: Layout, run: Sequence[int], operand: Attributes) -> list[int]:
-    """An operand's cells along a run, counted from the first."""
+def _offsets(run: Sequence[tuple[int, int]]) -> list[int]:
+    """An operand's cells along a run of axes, each with its size and stride, counted from the first."""
     offsets = np.zeros((), dtype=np.int64)
-    for a in run:
-        offsets = offsets[..., None] + np.arange(layout.sizes[a]) * _stride(layout, operand, a)
+    for size, stride in run:
+        offsets = offsets[..., None] + np.arange(size) * stride
     return offsets.ravel().tolist()
 
 

@@ -106,19 +106,23 @@ class ResidualSpace:
 
     def residuals(self, tables: Values) -> Values:
         """The parts of consistent tables of counts: each is read off one clique that holds it."""
-        work = np.concatenate([tables, np.zeros(self.size)])
+        work = np.empty(self._residuals.memory)
+        work[: self.cells] = tables
         self._residuals.run(work)
-        return work[self.cells :]
+        return work[self.cells : self.cells + self.size]
 
     def effects(self, tables: Values) -> Values:
         """The parts of the sum of the functions given by tables: means in place of sums."""
-        work = np.concatenate([tables, np.zeros(self._effects.memory - self.cells)])
+        work = np.empty(self._effects.memory)
+        work[: self.cells] = tables
+        work[self.cells : self.cells + self.size] = 0.0
         self._effects.run(work)
         return work[self.cells : self.cells + self.size]
 
     def expand(self, parts: Values) -> Values:
         """The tables with the given parts; the adjoint of `effects`."""
-        work = np.concatenate([np.empty(self.cells), parts])
+        work = np.empty(self._expand.memory)
+        work[self.cells : self.cells + self.size] = parts
         self._expand.run(work)
         return work[: self.cells]
 
@@ -127,10 +131,10 @@ class ResidualSpace:
 
         This is the orthogonal projection on the space of the set's own part.
         """
-        rest = np.empty(self._projected.memory - self.cells - self.size)
-        work = np.concatenate([np.empty(self.cells), functions, rest])
-        self._projected.run(work)
         begin = self.cells + self.size
+        work = np.empty(self._projected.memory)
+        work[self.cells : begin] = functions
+        self._projected.run(work)
         return work[begin : begin + self.size]
 
     # The four programs share one block of memory: the tables, then the parts.
@@ -143,18 +147,63 @@ class ResidualSpace:
     def _share(self, s: Attributes, table: Attributes) -> float:
         return self.layout.cells(s) / self.layout.cells(table)
 
+    def _project(
+        self, writer: ProgramWriter, table: TableRegion, onto: Mapping[Attributes, TableRegion]
+    ) -> None:
+        """The table's projections on sets within it: each is summed up from the smallest that holds it."""
+        asked: dict[TableRegion, list[TableRegion]] = {}
+        known = [table]
+        for s in sorted(onto, key=len, reverse=True):
+            source = min((r for r in known if set(s) <= set(r.attributes)), key=lambda r: r.size)
+            asked.setdefault(source, []).append(onto[s])
+            known.append(onto[s])
+        for source in known:
+            if source in asked:
+                writer.sweep(source, write=asked[source], resume=True, store=False)
+
+    def _gathered(
+        self,
+        writer: ProgramWriter,
+        parts: Mapping[Attributes, TableRegion],
+        sets: Sequence[Attributes],
+        table: Attributes,
+        sign: float,
+    ) -> tuple[list[TableRegion], list[float]]:
+        """What a table has to read, and with which scales, for ± the sum of the functions with these parts.
+
+        A part that lies within another is added to it on the smaller table first.
+        """
+        tops = maximal(sets)
+        held: dict[Attributes, list[Attributes]] = {top: [] for top in tops}
+        for s in sets:
+            held[min((top for top in tops if set(s) <= set(top)), key=self.layout.cells)].append(s)
+        read: list[TableRegion] = []
+        scale: list[float] = []
+        for top, own in held.items():
+            shares = [sign * self._share(s, table) for s in own]
+            if len(own) == 1 or top == table:
+                read += [parts[s] for s in own]
+                scale += shares
+            else:
+                sums = writer.region(top)
+                writer.sweep(
+                    sums,
+                    read=[parts[s] for s in own],
+                    scale=shares,
+                    combine=kernels.SUM,
+                    resume=False,
+                    store=True,
+                )
+                read.append(sums)
+                scale.append(1.0)
+        return read, scale
+
     def _take_apart(self, writer: ProgramWriter, parts: Mapping[Attributes, TableRegion]) -> None:
         """From projections to parts, in place: each set in turn loses what smaller sets tell."""
         for s, part in parts.items():
             smaller = [t for t in self.within(s) if t != s]
-            writer.sweep(
-                part,
-                read=[parts[t] for t in smaller],
-                scale=[-self._share(t, s) for t in smaller],
-                combine=kernels.SUM,
-                resume=True,
-                store=True,
-            )
+            read, scale = self._gathered(writer, parts, smaller, s, -1.0)
+            writer.sweep(part, read=read, scale=scale, combine=kernels.SUM, resume=True, store=True)
 
     @cached_property
     def _residuals(self) -> PassProgram:
@@ -162,7 +211,7 @@ class ResidualSpace:
         done: set[Attributes] = set()
         for table in sorted(tables, key=lambda table: table.size):
             fresh = [s for s in self.within(table.attributes) if s not in done]
-            writer.sweep(table, write=[parts[s] for s in fresh], resume=True, store=False)
+            self._project(writer, table, {s: parts[s] for s in fresh})
             done.update(fresh)
         self._take_apart(writer, parts)
         return writer.finish()
@@ -172,7 +221,7 @@ class ResidualSpace:
         writer, tables, parts = self._write()
         for table in tables:
             own = {s: writer.region(s) for s in self.within(table.attributes)}
-            writer.sweep(table, write=list(own.values()), resume=True, store=False)
+            self._project(writer, table, own)
             self._take_apart(writer, own)
             for s, part in own.items():
                 share = [self._share(s, table.attributes)]
@@ -184,10 +233,9 @@ class ResidualSpace:
         writer, _, parts = self._write()
         found = {s: writer.region(s) for s in self.sets}
         for s, part in parts.items():
-            own = {t: writer.region(t) for t in self.within(s)}
-            writer.sweep(part, write=list(own.values()), resume=True, store=False)
+            own = {t: found[t] if t == s else writer.region(t) for t in self.within(s)}
+            self._project(writer, part, own)
             self._take_apart(writer, own)
-            writer.sweep(own[s], write=[found[s]], resume=True, store=False)
         return writer.finish()
 
     @cached_property
@@ -195,8 +243,10 @@ class ResidualSpace:
         writer, tables, parts = self._write()
         for table in tables:
             inside = self.within(table.attributes)
-            scale = [self._share(s, table.attributes) for s in inside]
-            read = [parts[s] for s in inside]
+            smaller = [s for s in inside if s != table.attributes]
+            read, scale = self._gathered(writer, parts, smaller, table.attributes, 1.0)
+            read += [parts[s] for s in inside if s == table.attributes]
+            scale += [1.0] * (len(inside) - len(smaller))
             writer.sweep(table, read=read, scale=scale, combine=kernels.SUM, resume=False, store=True)
         return writer.finish()
 
