@@ -33,10 +33,8 @@ def check_answer_file(
     check_output(out, overwrite=overwrite, belonging=belonging)
 
 
-def write_answer_file(out: Path | None, answer: Answer | SqlAnswer, *, overwrite: bool, quiet: bool) -> None:
-    """Write the answer where a file is wanted, and say so, unless the command speaks to machines."""
-    if out is None:
-        return
+def write_answer_file(out: Path, answer: Answer | SqlAnswer, *, overwrite: bool, quiet: bool) -> None:
+    """Write the answer to a file, and say so, unless the command speaks to machines."""
     from understudy.answer.writing import write_answer
 
     written = write_answer(out, answer, overwrite=overwrite)

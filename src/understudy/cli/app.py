@@ -20,6 +20,7 @@ from understudy.cli.approvals import approvals, approve, deny
 from understudy.cli.ask import ask
 from understudy.cli.audit import audit
 from understudy.cli.check import check
+from understudy.cli.command_table import with_table
 from understudy.cli.demo import demo
 from understudy.cli.help import BEGINNING, ProgramCommand, ProgramGroup, help_settings
 from understudy.cli.holdout import holdout, validity_audit
@@ -72,8 +73,8 @@ audit.command("validity", cls=ProgramCommand)(validity_audit)
 
 @cache
 def program() -> Any:
-    """The commands with their options, as the parser of command lines has them: made from signatures, once."""
-    return typer.main.get_command(app)
+    """The commands as the parser of command lines has them; each is made from its signature when it is wanted."""
+    return with_table(app)
 
 
 def main() -> None:

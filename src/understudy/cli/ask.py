@@ -300,7 +300,8 @@ def _give(
 
     if not quiet:
         show(question, answer, opened.ledger.budget, everything=everything, charged=charged)
-    write_answer_file(out, answer, overwrite=overwrite, quiet=quiet)
+    if out is not None:
+        write_answer_file(out, answer, overwrite=overwrite, quiet=quiet)
 
 
 def _tell_left(

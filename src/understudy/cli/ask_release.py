@@ -50,7 +50,8 @@ def ask_release(
 
         for question, answer in zip(questions, answers, strict=True):
             show(question, answer, None, everything=everything)
-    write_answer_file(out, answers[0], overwrite=overwrite, quiet=as_json)
+    if out is not None:
+        write_answer_file(out, answers[0], overwrite=overwrite, quiet=as_json)
     if as_json:
         rows = [
             {"question": question, **answer.as_dict()}

@@ -118,7 +118,8 @@ def ask_server(
                 show(question, answer, purse.budget, everything=everything)
             share = purse.budget.share(answer.cost)
             given.append({"question": question, **answer.as_dict(), "share": share, "request": name})
-            write_answer_file(out, answer, overwrite=overwrite, quiet=as_json)
+            if out is not None:
+                write_answer_file(out, answer, overwrite=overwrite, quiet=as_json)
         left, unanswered = _purse(asked), questions[len(given) :]
         why_not = "" if stopped is None else why_stopped(stopped, together[-1], len(given), len(questions))
         if not as_json:

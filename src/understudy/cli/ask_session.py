@@ -99,7 +99,8 @@ def ask_in_session(
             show(question, answer, budget, everything=everything)
             for remark in remarks(entered, answer):
                 say(f"  {remark}")
-        write_answer_file(out, answer, overwrite=overwrite, quiet=as_json)
+        if out is not None:
+            write_answer_file(out, answer, overwrite=overwrite, quiet=as_json)
     left, unanswered = entered.remaining, questions[len(given) :]
     why = "" if stopped is None else why_stopped(stopped, several.price, len(given), len(questions))
     if as_json:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from typer.core import TyperCommand, TyperGroup
 
+from understudy.cli.command_table import Listed, listed
 from understudy.cli.examples import EXAMPLES
 from understudy.cli.option_groups import GROUPS
 from understudy.cli.terminal import WIDTH, columns_of
@@ -85,12 +86,9 @@ class ProgramGroup(TyperGroup):
 
     def format_options(self, ctx: Context, formatter: HelpFormatter) -> None:
         groups: dict[str, list[tuple[str, str]]] = {}
-        for name in self.list_commands(ctx):
-            command = self.get_command(ctx, name)
-            if command is not None and not command.hidden:
-                panel = getattr(command, "rich_help_panel", None)
-                heading = panel if isinstance(panel, str) else "Commands"
-                groups.setdefault(heading, []).append((name, _sentence(command)))
+        for command in listed(self.commands):
+            if not command.hidden:
+                groups.setdefault(command.panel or "Commands", []).append((command.name, _sentence(command)))
         width = max((len(name) for rows in groups.values() for name, _ in rows), default=0)
         for heading, rows in groups.items():
             with formatter.section(heading):
@@ -99,6 +97,10 @@ class ProgramGroup(TyperGroup):
 
     def format_epilog(self, ctx: Context, formatter: HelpFormatter) -> None:
         _write_examples(path_of(ctx), formatter)
+
+    def list_commands(self, ctx: Context) -> list[str]:
+        """Their names alone: none is made for it."""
+        return list(self.commands)
 
     def resolve_command(self, ctx: Context, args: list[str]) -> tuple[str | None, Command | None, list[str]]:
         wanted = args[0]
@@ -120,9 +122,9 @@ class ProgramGroup(TyperGroup):
         return [*get_close_matches(wanted, list(self.commands), cutoff=0.6), *nested][:3]
 
 
-def _sentence(command: Command) -> str:
+def _sentence(command: Listed) -> str:
     """The first sentence of a command's help, whole."""
-    first = (command.help or "").strip().split("\n\n")[0].replace("\n", " ")
+    first = command.help.strip().split("\n\n")[0].replace("\n", " ")
     return re.split(r"(?<=\.) ", first)[0]
 
 
