@@ -12,7 +12,8 @@ from understudy.client.address import ServerAddress
 from understudy.client.history import History
 from understudy.client.many import Progress
 from understudy.client.published import PublishedRelease, PublishedReleases
-from understudy.client.remote_table import AskTerms, RemoteSession, RemoteTable
+from understudy.client.remote_session import RemoteSession
+from understudy.client.remote_table import AskTerms, RemoteTable
 from understudy.client.token_file import found_token
 from understudy.client.told import ServerBudget, ServerQuote, share_told
 from understudy.client.transport import Transport
