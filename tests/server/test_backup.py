@@ -66,6 +66,15 @@ def lose(path: Path) -> None:
         Path(f"{path}{ending}").unlink(missing_ok=True)
 
 
+def damage(config) -> None:
+    """The ledger says that nothing cost anything, and the server's state is no database."""
+    with sqlite3.connect(config.folder / "understudy.ledger") as raw:
+        raw.execute("UPDATE understudy_entry SET cost = 0")
+    raw.close()
+    lose(config.state)
+    config.state.write_bytes(b"not a database" * 100)
+
+
 def test_everything_comes_back_on_another_machine(config, tmp_path):
     listed = backup(config, tmp_path / "copy")
     assert stat.S_IMODE((tmp_path / "copy").stat().st_mode) == 0o700
@@ -134,12 +143,7 @@ def test_an_older_ledger_is_replaced_and_kept_aside(config, tmp_path):
 
 def test_a_damaged_ledger_and_a_damaged_state_are_replaced(config, tmp_path):
     backup(config, tmp_path / "copy")
-    ledger = config.folder / "understudy.ledger"
-    with sqlite3.connect(ledger) as raw:
-        raw.execute("UPDATE understudy_entry SET cost = 0")
-    raw.close()
-    lose(config.state)
-    config.state.write_bytes(b"not a database" * 100)
+    damage(config)
     assert set(states(restore(config, tmp_path / "copy")).values()) == {"restored", "kept"}
     assert entries(config.folder) == 5
 
@@ -147,12 +151,7 @@ def test_a_damaged_ledger_and_a_damaged_state_are_replaced(config, tmp_path):
 @pytest.mark.parametrize("step", range(6))
 def test_a_restore_that_was_stopped_is_finished_by_the_next(config, tmp_path, monkeypatch, step):
     backup(config, tmp_path / "copy")
-    ledger = config.folder / "understudy.ledger"
-    with sqlite3.connect(ledger) as raw:
-        raw.execute("UPDATE understudy_entry SET cost = 0")
-    raw.close()
-    lose(config.state)
-    config.state.write_bytes(b"not a database" * 100)
+    damage(config)
     (config.folder / "witness.json").unlink()
     left = [step]
 

@@ -19,6 +19,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from understudy.errors import ClosedError, LedgerError
 from understudy.ledger import file, schema
 from understudy.ledger.fork import ForkGate
+from understudy.ledger.sqlite_failures import Stage, failure_name, is_damaged, known_failure
 from understudy.ledger.wal import switched_to_wal
 
 TIMEOUT = 30.0
@@ -222,17 +223,27 @@ class Database:
 
     def _explained(self, error: Exception) -> LedgerError:
         cause = error.orig if isinstance(error, DBAPIError) else error
-        name = _sqlite_name(cause) if self.is_sqlite else str(getattr(cause, "sqlstate", None) or "")
-        for prefix, problem, remedy in _CAUSES:
-            if name.startswith(prefix):
-                return LedgerError(f"{problem} ({self.place})", remedy=remedy)
-        if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
+        if self.is_sqlite and is_damaged(cause):
             return self._damaged()
+        name, known = self._known(cause)
+        if known is not None:
+            problem, remedy = known
+            return LedgerError(f"{problem} ({self.place})", remedy=remedy)
         kind = f"{type(cause).__name__} {name}".strip()
         return LedgerError(
             f"the ledger cannot be reached or used: {kind} ({self.place})",
             remedy="Nothing is looked at until it can; see docs/ledger.md",
         )
+
+    def _known(self, cause: BaseException | None) -> tuple[str, tuple[str, str] | None]:
+        """The store's name of a failure; what it means and what to do, where it is one of the usual ones."""
+        if self.is_sqlite:
+            known = known_failure(cause, what="the ledger", file="the file")
+            words = None if known is None else (known.problem, known.remedy + _SPENT[known.stage])
+            return failure_name(cause), words
+        name = str(getattr(cause, "sqlstate", None) or "")
+        known = ((problem, remedy) for prefix, problem, remedy in _POSTGRES_CAUSES if name.startswith(prefix))
+        return name, next(known, None)
 
     def _damaged(self) -> LedgerError:
         return LedgerError(
@@ -242,14 +253,14 @@ class Database:
         )
 
 
-_CAUSES = (
-    ("SQLITE_FULL", "the disk that holds the ledger is full", "Free some space; no look happened"),
-    ("SQLITE_IOERR", "the ledger's disk failed, or its quota is used up", "Check the disk; no look happened"),
-    ("SQLITE_READONLY", "the ledger is read-only", "Make the file and its folder writable; no look happened"),
-    ("SQLITE_PERM", "the ledger may not be read", "Check the owner of the file and its folder"),
-    ("SQLITE_CANTOPEN", "the ledger cannot be opened", "Its folder must exist and be writable"),
-    ("SQLITE_BUSY", "the ledger was locked for too long", "Try again: nothing was spent"),
-    ("SQLITE_LOCKED", "the ledger was locked for too long", "Try again: nothing was spent"),
+_SPENT: dict[Stage, str] = {
+    "opening": "",
+    "locking": ": nothing was spent",
+    "writing": "; no look happened",
+}
+"""What a failure of a file has left of a question, by when it happened."""
+
+_POSTGRES_CAUSES = (
     (
         "55P03",
         "the ledger was locked for too long by another session of the Postgres server",
@@ -262,10 +273,6 @@ _CAUSES = (
     ("08", "the connection to the Postgres server was lost", "Try again with the same request id"),
     ("57P", "the Postgres server is shutting down", "Try again with the same request id"),
 )
-
-
-def _sqlite_name(error: BaseException | None) -> str:
-    return str(getattr(error, "sqlite_errorname", None) or "")
 
 
 class _FileConnection(sqlite3.Connection):

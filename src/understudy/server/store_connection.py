@@ -1,7 +1,4 @@
-"""Connections to `server.db`, and what their failures mean: a cause that people know, and what to do about it.
-
-What SQLite says of a failure is never passed on: its words may hold what was to be stored.
-"""
+"""Connections to `server.db`, and what their failures mean to whoever runs the server (`sqlite_failures`)."""
 
 from __future__ import annotations
 
@@ -12,27 +9,11 @@ from pathlib import Path
 from urllib.parse import quote
 
 from understudy.errors import ParameterError, StoreError
+from understudy.ledger.sqlite_failures import failure_name, is_damaged, known_failure
 from understudy.ledger.wal import switched_to_wal
 
 TIMEOUT = 10.0
 """Seconds to wait for other writers, such as a command at a terminal."""
-
-_CAUSES = (
-    ("SQLITE_FULL", "the disk that holds the server's state is full", "Free some space"),
-    (
-        "SQLITE_IOERR",
-        "the disk that holds the server's state failed, or its quota is used up",
-        "Check the disk",
-    ),
-    ("SQLITE_READONLY", "the server's state is read-only", "Make server.db and its folder writable"),
-    ("SQLITE_PERM", "the server's state may not be read", "Check the owner of server.db and its folder"),
-    ("SQLITE_CANTOPEN", "the server's state cannot be opened", "Its folder must exist and be writable"),
-    ("SQLITE_BUSY", "the server's state was locked for too long", "Try again"),
-    ("SQLITE_LOCKED", "the server's state was locked for too long", "Try again"),
-    ("SQLITE_CORRUPT", "server.db is damaged", "Restore a backup (`understudy server restore`)"),
-    ("SQLITE_NOTADB", "server.db is damaged", "Restore a backup (`understudy server restore`)"),
-)
-"""SQLite's names of failures, what they mean here, and what to do."""
 
 
 class StoreConnection(sqlite3.Connection):
@@ -80,12 +61,16 @@ def clear_errors() -> Generator[None, None, None]:
     except UnicodeEncodeError:
         raise _half_a_character() from None
     except sqlite3.Error as error:
-        name = str(getattr(error, "sqlite_errorname", None) or "")
-        for prefix, problem, remedy in _CAUSES:
-            if name.startswith(prefix):
-                raise StoreError(problem, remedy=remedy) from None
+        if is_damaged(error):
+            raise StoreError(
+                "server.db is damaged", remedy="Restore a backup (`understudy server restore`)"
+            ) from None
+        known = known_failure(error, what="the server's state", file="server.db")
+        if known is not None:
+            raise StoreError(known.problem, remedy=known.remedy) from None
+        kind = f"{type(error).__name__} {failure_name(error)}".strip()
         raise StoreError(
-            f"the server's state cannot be used ({type(error).__name__} {name})".replace(" )", ")"),
+            f"the server's state cannot be used ({kind})",
             remedy="Check server.db with `understudy serve --check`",
         ) from None
 
