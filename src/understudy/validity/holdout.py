@@ -37,7 +37,7 @@ from understudy.validity.modes import HoldoutMode, ModeTerms, SealedLook, check_
 from understudy.validity.noise_filter import checked_scale
 from understudy.validity.one_memory import OneMemory
 from understudy.validity.predictions import guess_fault
-from understudy.validity.scope import Way, assumptions, sentence
+from understudy.validity.scope import Way, about, assumptions, sentence
 from understudy.validity.score import Score
 from understudy.validity.sealed import SealedRows
 from understudy.validity.told_scores import ToldScores
@@ -172,7 +172,7 @@ class Holdout(ToldScores, OneMemory):
         predicted = self.metric.predictions(estimator, self._sealed.features)
         guess = None if y is None else self._guess(estimator, X, y)
         looks = self._looks(predicted, getattr(estimator, "classes_", None), guess)
-        return self._tell(looks, {"way": Way.IN_PROCESS}, wanted, _length(y))
+        return self._tell(looks, {"way": Way.IN_PROCESS}, wanted, None if y is None else len(y))
 
     def score_frozen(
         self,
@@ -199,7 +199,8 @@ class Holdout(ToldScores, OneMemory):
         where the mode has halted.
         """
         wanted = checked_scale(scale)
-        self._check_scale(wanted)
+        if wanted is not None:
+            self._check_scale(wanted)
         if self._sealed.features is None:
             raise ParameterError("this holdout was given no features to predict from: hand in predictions")
         guess = None if y is None else self._guess(estimator, X, y)
@@ -219,7 +220,7 @@ class Holdout(ToldScores, OneMemory):
         except (ParameterError, ValueError, TypeError, IndexError):
             looks = None
         wrong = self._sealed.all_wrong(self.metric, steps=self._steps, guess=guess)
-        return self._tell(wrong if looks is None else looks, how, wanted, _length(y))
+        return self._tell(wrong if looks is None else looks, how, wanted, None if y is None else len(y))
 
     def score_predictions(
         self, predicted: Any, *, guess: Guess | None = None, label: str = "", scale: float | None = None
@@ -310,7 +311,7 @@ class Holdout(ToldScores, OneMemory):
         promised, left, area = self.promise.as_dict(), self.left, isinstance(self.metric, Area)
         with self._lock:
             ways, unprevented = set(self._ways), set(self._unprevented)
-        scope = self._scope(ways)
+        scope = about(ways, has_features=self._has_features)
         promised["assumptions"] += assumptions(scope, ways, unprevented, area=area)
         named = {"mode": self.mode.text, "rows": self.rows, "metric": self.metric.text}
         said = {"about": sentence(scope, area=area)}
@@ -338,8 +339,3 @@ class Holdout(ToldScores, OneMemory):
                                      f"{self.queries:,} left"),
         }  # fmt: skip
         return notebook.panel("Holdout", notebook.facts(known), history_table(self.history()))
-
-
-def _length(y: Any) -> int | None:
-    """How many rows a guess comes from; None where there is none."""
-    return None if y is None else len(y)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +39,8 @@ class Metric:
     target: str = ""
     text: str = ""
     scale: float | None = None
+    combines: ClassVar[bool] = False
+    """Whether the score is another number than its mean."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "text", self.text or self.name)
@@ -69,11 +71,6 @@ class Metric:
     def asked(self) -> tuple[int, int]:
         """How many means each score asks for, and the first one besides."""
         return len(self.parts), len(self.once)
-
-    @property
-    def combines(self) -> bool:
-        """Whether the score is another number than its mean."""
-        return False
 
     def interval(self, means: Sequence[Interval]) -> Interval:
         """The interval of the score, from the intervals of its `means`: that of the only one."""
@@ -132,10 +129,7 @@ class Combined(Metric):
     ends: Callable[[Sequence[Interval]], Interval] = lambda means: means[0]
     inverse: Callable[[float], float] | None = None
     of_label: Callable[[Any], Metric] | None = None
-
-    @property
-    def combines(self) -> bool:
-        return True
+    combines: ClassVar[bool] = True
 
     @property
     def parts(self) -> tuple[Metric, ...]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from math import ceil, inf, isfinite
 
 from understudy.errors import HandleClosedError, ParameterError, RefusedError
@@ -46,10 +46,15 @@ class NoiseFilter:
     planned: float
     log_bound: Callable[[float], float]
 
-    @property
+    @cached_property
     def cap(self) -> int:
         """The units that all scores together may add up to."""
         return self.queries * UNITS
+
+    @cached_property
+    def planned_bound(self) -> float:
+        """ln B of one answer with the planned noise: what `UNITS` stand for."""
+        return self.log_bound(self.planned)
 
     def cost(self, scale: float | None) -> int | None:
         """The units of one score with noise of this scale, the planned one without; None if more than the cap."""
@@ -60,7 +65,7 @@ class NoiseFilter:
 
     def t(self, units: int) -> float:
         """How far a question can be from its expectation when so much was spent, but for `beta`."""
-        spent = outward(outward(units / UNITS) * self.log_bound(self.planned))
+        spent = outward(outward(units / UNITS) * self.planned_bound)
         return tilting_t(self.rows, self.beta, self.alpha, spent)
 
     def admit(self, units: int, scale: float | None, means: int = 1) -> None:
@@ -104,7 +109,7 @@ def _ratio(noise: NoiseFilter, scale: float) -> float:
         found = noise.log_bound(scale)
     except (ZeroDivisionError, OverflowError):  # next to no noise at all
         return inf
-    return outward(outward(found) / noise.log_bound(noise.planned)) if found < inf else inf
+    return outward(outward(found) / noise.planned_bound) if found < inf else inf
 
 
 def checked_scale(scale: float | None) -> float | None:

@@ -22,7 +22,7 @@ from understudy.validity.ladder import FreeLadder
 from understudy.validity.metric import Area, Metric
 from understudy.validity.modes import HoldoutMode, SealedLook, check_worth
 from understudy.validity.noise_filter import NoiseFilter
-from understudy.validity.scope import About, Way, about
+from understudy.validity.scope import Way, about
 from understudy.validity.score import JournaledScore, Memory, Score, read_all, say_all
 
 
@@ -99,18 +99,17 @@ class ToldScores:
             means = self._each + (0 if self._memory.once else self._besides)
             return noise.least_scale(self._memory.heard.units, means)
 
-    def _check_scale(self, scale: float | None) -> None:
+    def _check_scale(self, scale: float) -> None:
         """Refuse a scale that the next score may not have, before anything is done for it."""
         noise: NoiseFilter | None = getattr(self.mode, "filter", None)
-        if scale is not None and noise is None:
+        if noise is None:
             raise ParameterError(
                 f"the noise of the mode {self.mode.name} is fixed: leave `scale` out, or use the mode bounded"
             )
-        if scale is not None and noise is not None:
-            with self._lock:
-                self._catch_up()
-                means = self._each + (0 if self._memory.once else self._besides)
-                noise.admit(self._memory.heard.units, scale, means)
+        with self._lock:
+            self._catch_up()
+            means = self._each + (0 if self._memory.once else self._besides)
+            noise.admit(self._memory.heard.units, scale, means)
 
     def _tell(
         self,
@@ -120,7 +119,8 @@ class ToldScores:
         guess_rows: int | None = None,
     ) -> Score:
         """Say what the mode says of all looks of a score; `how` it was asked for is kept with the answer."""
-        self._check_scale(scale)
+        if scale is not None:
+            self._check_scale(scale)
         looks = [replace(look, scale=scale) for look in looks]
         kept = {name: value for name, value in how.items() if value}
         with self._lock:
@@ -162,12 +162,8 @@ class ToldScores:
 
     def _scored(self, said: JournaledScore, memory: Memory, ways: set[str]) -> Score:
         left = self.queries - self._scores(memory)
-        scope = self._scope(ways)
+        scope = about(ways, has_features=self._has_features)
         return Score(said.value, said.width, said.source, left, scope, said.interval, self.metric.scale)
-
-    def _scope(self, ways: set[str]) -> About:
-        """What scores are about that were asked for in these ways."""
-        return about(ways, has_features=self._has_features)
 
     def _scores(self, memory: Memory) -> int:
         """How many scores were told."""
