@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from understudy.domain.attribute import Boolean, Categories, Outside
 from understudy.domain.bins import Bins
+from understudy.domain.domain import Domain
+from understudy.domain.instants import Instants
 from understudy.errors import DomainError, QueryError
 
 AGE = Bins.between("age", [0, 18, 65, 120])
@@ -35,6 +37,43 @@ def test_values_outside_go_where_declared(outside, null, cell):
     assert age.size == 4
     assert age.code(-1) == age.code(121) == cell
     assert age.code(120) == 2
+
+
+DAY = dt.datetime(2024, 3, 1)
+
+
+@pytest.mark.parametrize(
+    ("outside", "null"),
+    [
+        (Outside.CLAMP, False),
+        (Outside.CLAMP, True),
+        (Outside.OTHER, False),
+        (Outside.OTHER, True),
+        (Outside.NULL, True),
+    ],
+)
+def test_there_are_as_many_cells_as_names(outside, null):
+    attributes = [
+        Bins.between("age", [0, 18, 65, 120], outside=outside, null=null),
+        Bins.between("weight", [0.5, 1.5, 9.0], outside=outside, null=null),
+        Bins(name="age", starts=(0, 1, 2), upper=2, outside=outside, null=null),
+        Instants.between("opened", [DAY, DAY.replace(hour=9)], outside=outside, null=null),
+    ]
+    if outside is not Outside.CLAMP:  # words have no ends to be clamped to
+        attributes.append(
+            Categories(name="colour", values=("red", "other", "null"), outside=outside, null=null)
+        )
+    for attribute in attributes:
+        assert attribute.proper_size == len(attribute.proper_labels)
+        assert attribute.size == len(attribute.labels) == len(set(attribute.labels))
+
+
+def test_millions_of_bins_are_counted_without_their_names():
+    many = Bins.integers("n", 0, 10**6 - 1)
+    assert Domain((many,)).shape() == (10**6,)
+    assert not any("labels" in kept for kept in vars(many))
+    assert many.labels[-1] == "999999"
+    assert any("labels" in kept for kept in vars(many))
 
 
 def test_where_values_outside_go_may_be_written_as_a_word():

@@ -158,7 +158,7 @@ class Attribute(ABC):
     @cached_property
     def size(self) -> int:
         """The number of all cells."""
-        return len(self.labels)
+        return self.proper_size + (self.outside is Outside.OTHER) + self.null
 
     @cached_property
     def identity(self) -> str:

@@ -265,6 +265,11 @@ class Bins(Attribute):
         return self._bin_labels
 
     @cached_property
+    def proper_size(self) -> int:
+        """The number of bins, known without their names: an attribute can have millions."""
+        return len(self.starts)
+
+    @cached_property
     def _bin_labels(self) -> tuple[str, ...]:
         if not self.discrete:
             short = [f"{edge:g}" for edge in (*self.starts, self.upper)]

@@ -88,44 +88,40 @@ def as_numpy(column: pa.Array) -> NDArray[Any]:
     return column.to_numpy(zero_copy_only=False)
 
 
-class _StepByStep:
-    """Ibis's setting for all threads: as long as one of them wants it, all have it."""
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._wanted = 0
-        self._before = True
-
-    def __enter__(self) -> None:
-        import ibis
-
-        with self._lock:
-            if not self._wanted:
-                self._before = ibis.options.sql.fuse_selects
-                ibis.options.sql.fuse_selects = False
-            self._wanted += 1
-
-    def __exit__(self, *_: object) -> None:
-        import ibis
-
-        with self._lock:
-            self._wanted -= 1
-            if not self._wanted:
-                ibis.options.sql.fuse_selects = self._before
+_steps_lock = Lock()
+_steps_wanted = 0
+_fused_before = True
 
 
-step_by_step = _StepByStep()
-"""Let Ibis write a subquery for each step of an expression.
+@contextmanager
+def step_by_step() -> Iterator[None]:
+    """Let Ibis write a subquery for each step of an expression.
 
-Else it would write the expression of a column at every place where the column is used, however large it is.
-"""
+    Else it would write the expression of a column at every place where the column is used, however large it is. It
+    is Ibis's setting for all threads: as long as one of them wants it, all have it.
+    """
+    global _steps_wanted, _fused_before
+    import ibis
+
+    with _steps_lock:
+        if not _steps_wanted:
+            _fused_before = ibis.options.sql.fuse_selects
+            ibis.options.sql.fuse_selects = False
+        _steps_wanted += 1
+    try:
+        yield
+    finally:
+        with _steps_lock:
+            _steps_wanted -= 1
+            if not _steps_wanted:
+                ibis.options.sql.fuse_selects = _fused_before
 
 
 class IbisView:
     """Batches as Ibis gives them."""
 
     def rows(self, expression: Expression) -> Iterator[Columns]:
-        with step_by_step:
+        with step_by_step():
             batches = expression.to_pyarrow_batches(chunk_size=BATCH_ROWS)
         for batch in batches:
             yield {name: as_numpy(batch.column(i)) for i, name in enumerate(batch.schema.names)}
@@ -180,7 +176,7 @@ class AnyIbis:
         """Nothing is known about how this engine's tables change."""
 
     def prepare(self, expression: Expression) -> None:
-        with step_by_step:
+        with step_by_step():
             expression.limit(0).to_pyarrow()
 
     @contextmanager

@@ -245,7 +245,7 @@ def _connected(address: _SourceAddress) -> Iterator[Any]:
 
 
 def _sql(expression: Expression) -> str:
-    with step_by_step:
+    with step_by_step():
         return ibis.to_sql(expression, dialect="postgres")
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from importlib.metadata import entry_points, metadata
 from pathlib import Path
 from secrets import token_hex
@@ -21,7 +21,7 @@ from understudy.declaration.declaration import Counting, SourceSpec, Unit
 from understudy.domain.domain import Domain
 from understudy.errors import SourceChangedError, SourceError, UnderstudyError
 from understudy.table.engine import AnyIbis, Embedded, Engine
-from understudy.table.file_view import ASK_CUSTODIAN, FileTable, LostLines, connect_in_memory
+from understudy.table.file_view import ASK_CUSTODIAN, FileTable, LostLines, connect_in_memory, held_frame
 from understudy.table.files import check_file, is_parquet, open_file
 from understudy.table.stamp import Stamps, is_database, settled_stamps, stamps_of
 from understudy.table.storage import Storage, storage_of_frame, storage_of_schema
@@ -277,9 +277,7 @@ def open_source(
         raise SourceError(f"the table {path} cannot be read: {error.strerror}") from None
     check_file(path, spec)
 
-    def opening() -> FileTable:
-        return open_file(path, spec, columns=columns, candid=candid)
-
+    opening: Callable[[], FileTable] = partial(open_file, path, spec, columns=columns, candid=candid)
     pinned, late = True, late and not is_database(path)
     if not late:  # whether stamps tell of every change, an open database says
         table = opening()
@@ -374,7 +372,7 @@ def in_memory(frame: Any) -> Source:
     try:
         table = frame.to_arrow() if hasattr(frame, "to_arrow") else pa.table(frame)
         typed = pa.table([_readable(column) for column in table.columns], names=table.column_names)
-        opening = _opened(connect_in_memory().create_table("frame", typed, temp=True))
+        opening = _opened(held_frame(connect_in_memory(), typed))
         return Source(opening, storage=storage_of_frame(native))
     except Exception as error:  # its own text may quote a value
         raise SourceError(f"the {kind} cannot be read as a table ({type(error).__name__})") from None

@@ -100,7 +100,7 @@ class SparkEngine:
         return self.session.sql(self.compiled(expression))
 
     def compiled(self, expression: Expression) -> str:
-        with step_by_step:
+        with step_by_step():
             return self.connection.compile(expression)
 
     def check_unchanged(self) -> None:

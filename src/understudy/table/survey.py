@@ -82,7 +82,7 @@ def survey(table: Any) -> list[ColumnSummary]:
     writings, samples, decimals = _sampled(table)
     found: list[ColumnSummary] = []
     names = list(table.columns)
-    with step_by_step:
+    with step_by_step():
         for first in range(0, len(names), AT_ONCE):
             found += _surveyed(table, {name: writings.get(name) for name in names[first : first + AT_ONCE]})
     found = [replace(seen, sample=samples.get(seen.name, ())) for seen in found]
@@ -97,7 +97,7 @@ def survey(table: Any) -> list[ColumnSummary]:
 def look(column: Any, table: Any) -> ColumnSummary:
     """What is in one column that has its type."""
     name = column.get_name()
-    with step_by_step:
+    with step_by_step():
         (seen,) = _surveyed(table.select(column), {name: None})
     return seen
 
