@@ -43,6 +43,28 @@ def test_it_finds_the_least_price_of_four_digits(needed):
     assert len(asked) < 60
 
 
+@given(st.fractions(MIN_PARAMETER, MAX_EPSILON), st.floats(0, allow_infinity=False))
+@example(Fraction(MAX_EPSILON), 0.0)
+@example(Fraction(MAX_EPSILON), 1e308)
+@example(MIN_PARAMETER, 1e308)
+@example(Fraction(9999, 10**4), 1.0)
+def test_wherever_it_begins_it_finds_the_same_price(needed, near):
+    assert cheapest(lambda price: price >= needed, near=near) == four_digits_up(needed)
+
+
+@pytest.mark.parametrize("off", [0.999, 1.0, 1.001])
+@pytest.mark.parametrize("needed", [Fraction(1, 3), Fraction(20, 3), Fraction(10**6, 3 * 10**12)])
+def test_near_a_good_guess_it_tries_few_prices(needed, off):
+    asked: list[Fraction] = []
+
+    def suffices(price: Fraction) -> bool:
+        asked.append(price)
+        return price >= needed
+
+    cheapest(suffices, near=off * float(needed))
+    assert len(asked) <= 12
+
+
 @given(st.integers(-12, 2), st.integers(1000, 9999))
 def test_a_price_of_four_digits_is_found_as_it_is(exponent, digits):
     needed = max(Fraction(digits) * Fraction(10) ** (exponent - 3), MIN_PARAMETER)

@@ -109,7 +109,7 @@ def test_the_cap_does_not_depend_on_how_many_digits_it_is_found_with(epsilon, de
     found = gdp_cap(Fraction(epsilon), delta)
     monkeypatch.setattr(gdp, "DIGITS", gdp.DIGITS + 100)
     around = [int(found / STEP) + more for more in (-1, 0, 1, 2)]
-    kept = [gdp._keeps(steps, Fraction(epsilon), delta) for steps in around]
+    kept = [gdp._over(steps, Fraction(epsilon), delta) <= 0 for steps in around]
     assert kept == [True, True, False, False]
 
 

@@ -64,7 +64,7 @@ from __future__ import annotations
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_HALF_EVEN, Context, Decimal, getcontext, localcontext
 from fractions import Fraction
 from functools import lru_cache
-from math import ceil, e, erf, erfc, exp, log10, sqrt
+from math import ceil, e, erf, erfc, exp, log10, pi, sqrt
 
 from understudy.errors import ParameterError, RefusedError
 
@@ -82,6 +82,9 @@ LARGE_EPSILON = 20
 
 FAR = 13
 """erf of this and more is 1 up to 10⁻⁷⁴."""
+
+STRAIGHT = 8
+"""So often the search for a cap follows a straight line between its ends; two or three times are enough."""
 
 MOST_ETA = 1000
 """The largest h²/r for which a selection has a price of its own; with less in reserve it takes that of ε-DP."""
@@ -120,14 +123,30 @@ def _cap(epsilon: Fraction, delta: Fraction) -> Fraction:
         low, high = (middle, high) if _rough_delta(middle, float(epsilon)) <= target else (low, middle)
     least = max(0, int(low * (1 - 1e-8) / float(STEP)) - 1)
     most = int(high * (1 + 1e-8) / float(STEP)) + 1
-    while not _keeps(least, epsilon, delta):
-        least, most = least // 2, least
-    while _keeps(most, epsilon, delta):
-        least, most = most, 2 * most
+    below, above = _over(least, epsilon, delta), _over(most, epsilon, delta)
+    while below > 0:
+        least, most, above = least // 2, least, below
+        below = _over(least, epsilon, delta)
+    while above <= 0:
+        least, most, below = most, 2 * most, above
+        above = _over(most, epsilon, delta)
+    turns = 0
     while most - least > 1:
-        middle = (least + most) // 2
-        least, most = (middle, most) if _keeps(middle, epsilon, delta) else (least, middle)
+        # Between ends so near to each other δ is nearly a straight line; were it not, halving ends the search.
+        ahead = _crossing(below, above, most - least) if turns < STRAIGHT else (most - least) // 2
+        middle = min(max(least + ahead, least + 1), most - 1)
+        found, turns = _over(middle, epsilon, delta), turns + 1
+        if found <= 0:
+            least, below = middle, found
+        else:
+            most, above = middle, found
     return least * STEP
+
+
+def _crossing(below: Decimal, above: Decimal, width: int) -> int:
+    """Where a straight line from `below`, which is not positive, to `above`, which is, crosses 0: rounded down."""
+    with localcontext(_context()):
+        return int(-below / (above - below) * width)
 
 
 def gdp_epsilon(mu_squared: Fraction, delta: Fraction) -> float:
@@ -148,16 +167,19 @@ def _rough_delta(mu_squared: float, epsilon: float) -> float:
     if mu_squared <= 0:
         return 0.0
     mu = sqrt(mu_squared)
-    far = (mu / 2 + epsilon / mu) / sqrt(2)
-    # exp(ε)·Φ(-…), where the product neither over- nor underflows before the factors do
-    beyond = exp(epsilon) * erfc(far) / 2 if epsilon < 700 else 0.0
-    return max(erfc((epsilon / mu - mu / 2) / sqrt(2)) / 2 - beyond, 0.0)
+    near, far = (epsilon / mu - mu / 2) / sqrt(2), (mu / 2 + epsilon / mu) / sqrt(2)
+    if epsilon < 700:
+        beyond = exp(epsilon) * erfc(far) / 2
+    else:  # the factors over- and underflow: their product by ε - far² = -near² and the tail's series, far out
+        series = 1 - 1 / (2 * far**2) + 3 / (4 * far**4) - 15 / (8 * far**6) + 105 / (16 * far**8)
+        beyond = exp(-(near**2)) * series / (2 * far * sqrt(pi))
+    return max(erfc(near) / 2 - beyond, 0.0)
 
 
-def _keeps(steps: int, epsilon: Fraction, delta: Fraction) -> bool:
-    """Whether μ² = steps·STEP implies (ε, δ)-DP, and by a hair more."""
+def _over(steps: int, epsilon: Fraction, delta: Fraction) -> Decimal:
+    """By how much the δ of μ² = steps·STEP at ε, and a hair more, is above δ: where by nothing, it is kept."""
     if steps <= 0:
-        return True
+        return -_decimal(delta)
     # The second tail is multiplied by exp(ε), and its error with it; what remains is compared with δ.
     lost = 2 * ceil(-log10(max(float(delta), 1e-300))) + ceil(float(epsilon) * log10(e)) + 1
     with localcontext(_context(DIGITS + lost)):
@@ -165,7 +187,7 @@ def _keeps(steps: int, epsilon: Fraction, delta: Fraction) -> bool:
         price = _decimal(epsilon)
         here = _upper_tail(price / mu - mu / 2)
         there = price.exp() * _upper_tail(price / mu + mu / 2)
-        return (here - there) * (1 + Decimal(10) ** -30) <= _decimal(delta)
+        return (here - there) * (1 + Decimal(10) ** -30) - _decimal(delta)
 
 
 @lru_cache(maxsize=4096)
