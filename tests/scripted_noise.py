@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,3 +19,20 @@ class Script:
             raise EOFError
         played, self.left = self.left[:count], self.left[count:]
         return np.array(played, dtype=np.uint64)
+
+
+class WordSampler(Protocol):
+    """What draws whole numbers by the words of a noise source."""
+
+    def draw(self, count: int, noise: Script, /) -> NDArray[np.int64]: ...
+
+
+def drawn(sampler: WordSampler, *words: int) -> int | None:
+    """What these words make, all of them used up; None where more are needed."""
+    script = Script(*words)
+    try:
+        found = int(sampler.draw(1, script)[0])
+    except EOFError:
+        return None
+    assert not script.left
+    return found

@@ -13,10 +13,13 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from statistical import assert_at_most, assert_covers, assert_does_not_follow, assert_follows
+from understudy.mechanism.additive import noise_for, usual_reach
 from understudy.mechanism.gaussian import GaussianMechanism
 from understudy.mechanism.laplace import LaplaceMechanism
 from understudy.noise.samplers import SeededNoise
 from understudy.privacy.cost import Cost, concentrated, pure
+from understudy.privacy.price import Price
+from understudy.privacy.relation import Sensitivity
 
 Additive = LaplaceMechanism | GaussianMechanism
 ROUNDING = 1e-9
@@ -132,3 +135,12 @@ def test_values_that_nobody_can_move_are_exact_and_free(kind):
     assert released is not values
     assert mechanism.error(0.05, cells=3) == 0
     assert kind.priced(mechanism.event).units == 0
+
+
+@pytest.mark.parametrize("beta", [0.2, 0.05, 1e-6])
+@pytest.mark.parametrize("price", [Price("epsilon", Fraction(1, 5000)), Price("rho", Fraction(1, 10**8))])
+def test_the_reach_of_the_usual_noise_is_that_of_the_noise_which_a_price_buys(price: Price, beta: float):
+    """Noise of thousands of steps: what is whole and what is not differ by less than a thousandth."""
+    mechanism = noise_for(price, Sensitivity(1, 1))
+    deviation = float(mechanism.variance) ** 0.5
+    assert mechanism.error(beta) == pytest.approx(usual_reach(price.currency, beta) * deviation, rel=1e-3)

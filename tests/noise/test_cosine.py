@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scripted_noise import Script
+from scripted_noise import Script, drawn
 from statistical import assert_does_not_follow, assert_follows
 from understudy.errors import ParameterError
 from understudy.noise.cosine import MAX_REACH, RoundedCosine, cosine_tail_enclosure, rounded_cosine
@@ -47,17 +47,6 @@ def test_pi_lies_between_its_integers(precision: int) -> None:
     with mpmath.workprec(precision + 100):
         assert low < mpmath.pi * mpmath.mpf(2) ** precision < high
     assert high - low == 3
-
-
-def drawn(sampler: RoundedCosine, *words: int) -> int | None:
-    """What these words make, all of them used up; None where more are needed."""
-    script = Script(*words)
-    try:
-        found = int(sampler.draw(1, script)[0])
-    except EOFError:
-        return None
-    assert not script.left
-    return found
 
 
 @pytest.mark.parametrize("guard", [2.0**-48, inf], ids=["floats", "exact"])

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from scripted_noise import Script
+from scripted_noise import drawn
 from statistical import assert_does_not_follow, assert_follows
 from understudy.errors import ParameterError
 from understudy.noise.normal import MAX_SIGMA, RoundedNormalSampler, rounded_normal, tail_enclosure
@@ -32,17 +32,6 @@ def test_the_normal_tail_lies_between_its_integers(x: Fraction, bits: int) -> No
         )
         assert low <= tail <= high
     assert high - low <= 3
-
-
-def drawn(sampler: RoundedNormalSampler, *words: int) -> int | None:
-    """What these words make, all of them used up; None where more are needed."""
-    script = Script(*words)
-    try:
-        found = int(sampler.draw(1, script)[0])
-    except EOFError:
-        return None
-    assert not script.left
-    return found
 
 
 @pytest.mark.parametrize("guard", [2.0**-40, inf], ids=["floats", "exact"])

@@ -8,15 +8,18 @@ the price in its own currency, so what is charged and what is added cannot diffe
 from __future__ import annotations
 
 from functools import lru_cache
+from math import log, sqrt
+from typing import Literal
 
 from understudy.mechanism.bounded_noise import BoundedMechanism
 from understudy.mechanism.gaussian import GaussianMechanism
 from understudy.mechanism.laplace import LaplaceMechanism
 from understudy.mechanism.rounded_normal import RoundedNormalMechanism
-from understudy.noise.sums import LawKind, NoiseLaw
+from understudy.noise.sums import NoiseLaw
 from understudy.privacy.price import Currency, Price
 from understudy.privacy.relation import Sensitivity
 from understudy.rational import Number
+from understudy.theory.normal_law import ndtri
 
 ROUNDED_KEY = b"rounded normal noise\n"
 """Part of the key of a look that buys rounded normal noise for its price in rho, and not discrete noise."""
@@ -42,9 +45,18 @@ def noise_for(price: Price, moved: Sensitivity, *, rounded: bool = False) -> Add
     return kind(rho=price.amount, l2_squared=moved.l2_squared)
 
 
-def usual_noise(currency: Currency) -> LawKind:
+def usual_noise(currency: Currency) -> Literal["laplace", "gaussian"]:
     """The noise that `noise_for` adds for a price in `currency` where nothing else is asked for."""
     return "laplace" if currency == "epsilon" else "gaussian"
+
+
+def usual_reach(currency: Currency, beta: float) -> float:
+    """The standard deviations that the usual noise of one count exceeds with probability `beta`, about.
+
+    Laplace noise of scale b has the tail exp(-x/b) on both sides together, and the deviation √2·b. For plans of
+    prices alone: what is told of an answer rests on the law of the noise that was drawn (`Additive.error`).
+    """
+    return log(1 / beta) / sqrt(2) if usual_noise(currency) == "laplace" else -float(ndtri(beta / 2))
 
 
 def law_of(mechanism: Additive) -> NoiseLaw | None:

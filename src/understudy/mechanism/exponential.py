@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from understudy.errors import ParameterError
 from understudy.mechanism.card import Card, ChoiceSubject, Family
-from understudy.mechanism.parameters import lattice_sensitivity, whole
+from understudy.mechanism.parameters import scores_sensitivity, whole
 from understudy.noise.samplers import NoiseSource
 from understudy.noise.selection import choose_many
 from understudy.privacy.event import Selection
@@ -61,9 +61,7 @@ class ExponentialMechanism(ExponentialSelection):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", privacy_parameter(self.epsilon))
-        lattice_sensitivity(self.sensitivity)
-        if self.sensitivity == 0:
-            raise ParameterError("scores that nobody can move need no mechanism: take the best one")
+        scores_sensitivity(self.sensitivity)
 
     def choose(self, scores: NDArray[np.int64], *, noise: NoiseSource) -> int:
         """The index of the chosen candidate."""

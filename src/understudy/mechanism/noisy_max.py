@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from understudy.errors import ParameterError
 from understudy.mechanism.card import Card, ChoiceSubject, Family
-from understudy.mechanism.parameters import lattice_sensitivity, whole
+from understudy.mechanism.parameters import scores_sensitivity, whole
 from understudy.noise.law import scale_parameter
 from understudy.noise.samplers import NoiseSource, discrete_laplace, uniform_array
 from understudy.privacy.event import NoisyMaximum
@@ -40,9 +40,7 @@ class ReportNoisyMax:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", privacy_parameter(self.epsilon))
-        lattice_sensitivity(self.sensitivity)
-        if self.sensitivity == 0:
-            raise ParameterError("scores that nobody can move need no mechanism: take the best one")
+        scores_sensitivity(self.sensitivity)
         scale_parameter(self.scale)  # refused here, not after it was paid for
 
     @property

@@ -27,6 +27,13 @@ def lattice_sensitivity(value: int) -> None:
         raise ParameterError("a sensitivity must be a whole number of lattice steps below 2^62")
 
 
+def scores_sensitivity(value: int) -> None:
+    """How far one person can move the scores that a candidate is chosen by, in lattice steps: not 0."""
+    lattice_sensitivity(value)
+    if value == 0:
+        raise ParameterError("scores that nobody can move need no mechanism: take the best one")
+
+
 def lattice_values(values: NDArray[np.int64]) -> NDArray[np.int64]:
     """Values that noise may be added to: whole lattice steps, far from the ends of 64 bits.
 

@@ -217,12 +217,7 @@ def discrete_gaussian(variance: Number, size: int, *, noise: NoiseSource) -> NDA
 
     Complexity  One word a draw, and 0 to 3% of them again.
     """
-    return _fill(_gaussian(variance_parameter(variance)), draw_count(size), noise)
-
-
-@lru_cache(maxsize=128)
-def _gaussian(variance: Fraction) -> _Sampler:
-    return _sampler(1 / (2 * variance), 2)
+    return _fill(_sampler(1 / (2 * variance_parameter(variance)), 2), draw_count(size), noise)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
