@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from functools import cache
 from unittest.mock import patch
 
 import pytest
@@ -18,21 +19,26 @@ from understudy.project import open_project
 from understudy.query.text_size import MAX_CHARACTERS, MAX_WORDS, TextSize
 from understudy.sessions.opening import session
 
-DOMAIN = Domain(
-    (
-        *(Bins.integers(f"a{i}", 0, 99) for i in range(3)),
-        Bins.integers("large", 0, 2**22 - 2),
-        Categories(name="word", values=tuple(f"w{i}" for i in range(1000))),
-        Boolean(name="smoker"),
-    )
-)
 SECONDS = 3
 """Of the processor, for any refusal; most take a few milliseconds."""
 
 
+@cache
+def domain() -> Domain:
+    """Made by the tests that read: millions of bins, which no worker needs that only collects this file."""
+    return Domain(
+        (
+            *(Bins.integers(f"a{i}", 0, 99) for i in range(3)),
+            Bins.integers("large", 0, 2**22 - 2),
+            Categories(name="word", values=tuple(f"w{i}" for i in range(1000))),
+            Boolean(name="smoker"),
+        )
+    )
+
+
 def reader(**size: int) -> QuestionReader:
     return QuestionReader(
-        DOMAIN, tables=["town"], rows_public=True, counts_everyone=False, size=TextSize(**size)
+        domain(), tables=["town"], rows_public=True, counts_everyone=False, size=TextSize(**size)
     )
 
 

@@ -144,6 +144,30 @@ class Answer:
                 kept[id(given)].flags.writeable = False
             object.__setattr__(self, name, kept[id(given)])
 
+    def repeated(self, cost: Cost) -> Answer:
+        """The same answer, given once more, with the source `repeat`; `cost` is what was charged on the way to it.
+
+        It shares its arrays, which are read-only, with this one, so that nothing is copied or checked again.
+        """
+        again = object.__new__(Answer)
+        again.__dict__.update(self.__dict__)
+        again.__dict__["cost"] = cost
+        again.__dict__["source"] = "repeat"
+        return again
+
+    def with_population(self, error: NDArray[np.float64], beta: float, theorem: str) -> Answer:
+        """The same answer with its `population_error`, which nobody writes to from now on.
+
+        `beta` and `theorem` are those of the error. The other arrays are shared with this answer.
+        """
+        error.flags.writeable = False
+        told = object.__new__(Answer)
+        told.__dict__.update(self.__dict__)
+        told.__dict__["population_error"] = error
+        told.__dict__["population_beta"] = beta
+        told.__dict__["population_theorem"] = theorem
+        return told
+
     @property
     def measure(self) -> str:
         """What the numbers are in one word, as frames head them: `value` (of a count), `share`, `rate`, `avg`."""

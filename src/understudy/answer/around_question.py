@@ -161,38 +161,35 @@ def _value(kind: ColumnType, cell: Any) -> Any:
     return int(cell) if isinstance(cell, Decimal) else cell
 
 
-class _ProcessDesk:
-    """The desk of one process, started when it is first needed and closed at the end."""
-
-    def __init__(self) -> None:
-        self.forget()
-
-    def forget(self) -> None:
-        """Have none, and a lock that nobody holds: after a fork the pipes and the locks are the parent's."""
-        self._lock = Lock()
-        self._desk: Desk | None = None
-
-    def get(self) -> Desk:
-        with self._lock:
-            if self._desk is None:
-                from understudy.desk.desk import Desk
-
-                self._desk = Desk()
-            return self._desk
-
-    def close(self) -> None:
-        with self._lock:
-            desk, self._desk = self._desk, None
-        if desk is not None:
-            desk.close()
-
-
-_SHARED = _ProcessDesk()
-atexit.register(_SHARED.close)
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_SHARED.forget)
+_lock = Lock()
+_desk: Desk | None = None
 
 
 def shared_desk() -> Desk:
-    """The desk of this process."""
-    return _SHARED.get()
+    """The desk of this process, started when it is first needed and closed at the end."""
+    global _desk
+    with _lock:
+        if _desk is None:
+            from understudy.desk.desk import Desk
+
+            _desk = Desk()
+        return _desk
+
+
+def _close() -> None:
+    global _desk
+    with _lock:
+        desk, _desk = _desk, None
+    if desk is not None:
+        desk.close()
+
+
+def _forget() -> None:
+    """Have none, and a lock that nobody holds: after a fork the pipes and the locks are the parent's."""
+    global _lock, _desk
+    _lock, _desk = Lock(), None
+
+
+atexit.register(_close)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)

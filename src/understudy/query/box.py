@@ -40,12 +40,7 @@ class Box:
     @classmethod
     def of(cls, query: LinearQuery) -> Box | None:
         """The box of a query; None where it is no product of conditions, or admits nothing."""
-        if not query.is_counting or any(len(factor.clique) != 1 for factor in query.factors):
-            return None
-        sides = {factor.clique[0]: factor.weights > 0 for factor in query.factors}
-        if not all(cells.any() for cells in sides.values()):
-            return None
-        return cls(query.domain, sides)
+        return None if query.sides is None else cls(query.domain, query.sides)
 
     @property
     def query(self) -> LinearQuery:

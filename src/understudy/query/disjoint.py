@@ -125,6 +125,8 @@ def disjoint_stacks(marginals: Sequence[Marginal], *, weighted: bool = True) -> 
 
     Where not `weighted`, those with weights other than 0 and 1 stay alone, as they did in earlier versions.
     """
+    if len(marginals) < 2:
+        return tuple((place,) for place in range(len(marginals)))
     return _stacked(tuple(marginals), weighted)
 
 

@@ -129,6 +129,17 @@ class LinearQuery:
         return all(factor.is_counting for factor in self.factors)
 
     @cached_property
+    def sides(self) -> Mapping[str, NDArray[np.bool_]] | None:
+        """The cells that it counts of each attribute that it has a condition on.
+
+        None where it is no product of such conditions, or counts nothing.
+        """
+        if not self.is_counting or any(len(factor.clique) != 1 for factor in self.factors):
+            return None
+        found = {factor.clique[0]: factor.weights > 0 for factor in self.factors}
+        return found if all(cells.any() for cells in found.values()) else None
+
+    @cached_property
     def largest(self) -> float:
         """The largest weight of a cell."""
         return prod(float(f.weights.max()) for f in self.factors)
