@@ -336,10 +336,14 @@ class Project:
         asked = QuestionPrice(**terms)
         rounded = isinstance(question, StatementQuestion)
         former = partial(self._as_it_was, question, price) if rounded else _nothing
-        groups = GroupPricing(self._pricing, question, rounded)
-        in_unit = UnitPricing.of(groups, self.curator, asked)
-        each, measured = (in_unit or groups).prepare(asked)
-        promised = None if in_unit is None else (in_unit.error(measured), in_unit.unit)
+        each, promised = (asked,), None
+        if asked.error is None:
+            measured = self._pricing.best(question, asked, rounded=rounded)
+        else:
+            groups = GroupPricing(self._pricing, question, rounded)
+            in_unit = UnitPricing.of(groups, self.curator, asked)
+            each, measured = (in_unit or groups).prepare(asked)
+            promised = None if in_unit is None else (in_unit.error(measured), in_unit.unit)
         quote = Quote.of(question, measured, asked, self.ledger.budget, promised)
         return PreparedQuestion(question, quote, self.curator, measured, asked, each, self._pricing, former)
 

@@ -41,7 +41,7 @@ attributes:
 def no_bounded_noise() -> Iterator[None]:
     """Has the noises compared that were compared before bounded noise was one of them."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(QuestionPricing, "certain", lambda *_, **__: None)
+        patch.setattr(QuestionPricing, "may_be_certain", lambda *_: False)
         yield
 
 

@@ -13,25 +13,11 @@ import understudy as us
 from understudy.answer.unit_error import is_made_of_ratios, unit_of, worst_error
 from understudy.curator.group_price import GroupPricing
 from understudy.curator.question_price import QuestionPrice
-from understudy.declaration.file import parse
 from understudy.errors import RefusedError
 from understudy.ledger.memory import MemoryLedger
+from unit_table import ROWS, declared
 
-TEXT = """\
-understudy: 1
-name: t
-source: t.csv
-neighbours: {neighbours}
-{rows}budget: {budget}
-attributes:
-  age: {{type: integer, resolution: 1, edges: [0, 20, 40, 60, 80, 100]}}
-  income: {{type: real, resolution: 1, edges: [0, 10000, 20000, 50000, 100000], null: true}}
-  kids: {{type: integer, bounds: [0, 4]}}
-  hours: {{type: integer, edges: [0, 10, 20, 40, 80]}}
-  sex: {{type: category, values: [F, M]}}
-  smoker: {{type: boolean}}
-"""
-ROWS = 20_000
+NAMES = ("age", "income", "kids", "hours", "sex", "smoker")
 
 
 def rows(kind: str = "mixed") -> pd.DataFrame:
@@ -39,8 +25,7 @@ def rows(kind: str = "mixed") -> pd.DataFrame:
     rng = np.random.default_rng(3)
     if kind in ("low", "high"):
         end = {"low": (0, 0.0, 0, 0, "F", False), "high": (100, 1e5, 4, 79, "M", True)}[kind]
-        names = ("age", "income", "kids", "hours", "sex", "smoker")
-        return pd.DataFrame({name: [value] * ROWS for name, value in zip(names, end, strict=True)})
+        return pd.DataFrame({name: [value] * ROWS for name, value in zip(NAMES, end, strict=True)})
     income = pd.Series(rng.gamma(2.0, 15_000, ROWS).clip(0, 1e5)).mask(rng.random(ROWS) < 0.2)
     women = rng.random(ROWS) < (0.001 if kind == "lean" else 0.5)
     return pd.DataFrame(
@@ -58,10 +43,7 @@ def rows(kind: str = "mixed") -> pd.DataFrame:
 def project(
     kind: str = "mixed", *, budget: str = "{epsilon: 4, delta: 1e-9}", neighbours: str = "replace"
 ) -> us.Project:
-    most = "" if neighbours == "replace" else f"rows: {{at_least: {ROWS // 2}, at_most: {2 * ROWS}}}\n"
-    return us.Project.frame(
-        rows(kind), parse(TEXT.format(budget=budget, neighbours=neighbours, rows=most)), ledger=None
-    )
+    return us.Project.frame(rows(kind), declared(NAMES, budget=budget, neighbours=neighbours), ledger=None)
 
 
 def widths(answer: Any) -> list[float]:
@@ -181,8 +163,8 @@ def test_shares_of_a_private_number_of_rows_keep_it_by_the_least_number_declared
 
 def test_a_request_that_was_charged_for_an_error_in_people_is_found_again() -> None:
     """Before version 0.2 every `error` was in people: what was charged for that is not charged again."""
-    declared = parse(TEXT.format(budget="{epsilon: 4, delta: 1e-9}", neighbours="replace", rows=""))
-    asked = us.Project.frame(rows(), declared)
+    table = declared(NAMES, budget="{epsilon: 4, delta: 1e-9}")
+    asked = us.Project.frame(rows(), table)
     assert isinstance(asked.ledger, MemoryLedger)
     question, terms = asked._reader.read("SELECT sum(kids) FROM t WHERE smoker"), QuestionPrice(error=800)
     _, before = GroupPricing(asked._pricing, question, rounded=True).prepare(terms)

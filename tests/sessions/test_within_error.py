@@ -10,27 +10,13 @@ import pandas as pd
 import pytest
 
 import understudy as us
-from understudy.declaration.file import parse
 from understudy.errors import InsufficientBudgetError, ParameterError, RefusedError, RequestConflictError
 from understudy.ledger.memory import MemoryLedger
 from understudy.privacy.cost import UNITS
 from understudy.sessions.session import Session
+from unit_table import ROWS, declared
 
-TEXT = """\
-understudy: 1
-name: t
-source: t.csv
-neighbours: {neighbours}
-{rows}budget: {budget}
-attributes:
-  age: {{type: integer, resolution: 1, edges: [0, 20, 40, 60, 80, 100]}}
-  income: {{type: real, resolution: 1, edges: [0, 10000, 20000, 50000, 100000], null: true}}
-  hours: {{type: integer, edges: [0, 10, 20, 40, 80]}}
-  sex: {{type: category, values: [F, M]}}
-  place: {{type: category, values: [a, b, c]}}
-  smoker: {{type: boolean}}
-"""
-ROWS = 20_000
+NAMES = ("age", "income", "hours", "sex", "place", "smoker")
 LUCK = 1e-9
 """The probability with which some answer of a session may be off: a test that asserts all fails as rarely."""
 
@@ -57,10 +43,9 @@ def opened(
     ledger: MemoryLedger | None = None,
     **terms: Any,
 ) -> Session:
-    bounds = "" if neighbours == "replace" else f"rows: {{at_least: {ROWS // 2}, at_most: {2 * ROWS}}}\n"
-    declared = parse(TEXT.format(budget=budget, neighbours=neighbours, rows=bounds))
+    table = declared(NAMES, budget=budget, neighbours=neighbours)
     return us.session(
-        us.Project.frame(rows(), declared, ledger=ledger), **{"alpha": 0.02, "beta": LUCK, **terms}
+        us.Project.frame(rows(), table, ledger=ledger), **{"alpha": 0.02, "beta": LUCK, **terms}
     )
 
 
@@ -266,8 +251,8 @@ def test_noise_that_is_certain() -> None:
 
 def test_another_process_goes_on_with_it() -> None:
     """What was bought is read back: the same request costs nothing more, and the same question neither."""
-    declared = parse(TEXT.format(budget="{epsilon: 200, delta: 1e-9}", neighbours="replace", rows=""))
-    ledger = MemoryLedger(declared.budget)
+    table = declared(NAMES, budget="{epsilon: 200, delta: 1e-9}")
+    ledger = MemoryLedger(table.budget)
     question = "SELECT avg(age) FROM t WHERE sex = 'F'"
     first = opened(ledger=ledger, name="s").ask(question, error=1, request="r")
     before = ledger.spent

@@ -13,6 +13,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -35,7 +37,6 @@ from understudy.curator.open_sparse_vector import (
     threshold_share,
 )
 from understudy.curator.prepared_measurement import Mechanism, PreparedMeasurement
-from understudy.curator.row_sums import RowSumReader
 from understudy.curator.stack_events import located_event, one_event
 from understudy.declaration.declaration import Declaration, Protect
 from understudy.domain.domain import Clique
@@ -55,6 +56,9 @@ from understudy.query.marginal import Marginal
 from understudy.rational import Number, exact
 from understudy.table.read_record import ReadRecord
 from understudy.table.truth import Truth
+
+if TYPE_CHECKING:
+    from understudy.curator.row_sums import RowSumReader
 
 
 class Curator(ChargedAccess):
@@ -97,18 +101,23 @@ class Curator(ChargedAccess):
             lambda: truth.rows if public else declaration.rows_at_most,
         )
         """What a measurement costs and how far off it can be, before anything is charged."""
-        self.row_sums = RowSumReader(
-            ledger,
-            self.relation,
-            version=truth.version,
-            is_file=truth.is_file,
-            opening=declaration.opening,
-        )
-        """Whether all that was spent is noise on sums over rows, and what it adds up to."""
         self._known: WeakKeyDictionary[
             PreparedMeasurement, tuple[tuple[object, ...], tuple[tuple[Event, ...], str]]
         ] = WeakKeyDictionary()
         """Of measurements that were examined: all that they were examined with, their events and question."""
+
+    @cached_property
+    def row_sums(self) -> RowSumReader:
+        """Whether all that was spent is noise on sums over rows, and what it adds up to."""
+        from understudy.curator.row_sums import RowSumReader
+
+        return RowSumReader(
+            self.ledger,
+            self.relation,
+            version=self._truth.version,
+            is_file=self._truth.is_file,
+            opening=self.declaration.opening,
+        )
 
     def __repr__(self) -> str:
         return f"Curator({self.declaration.name!r})"

@@ -61,16 +61,14 @@ class GroupPricing:
     rounded: bool
 
     def prepare(self, asked: QuestionPrice) -> tuple[tuple[QuestionPrice, ...], PreparedMeasurement]:
-        """The measurement with the noise that is best at the price asked for, and the terms of each noise for it.
+        """The measurement with the noise that is best at the error asked for, and the terms of each noise for it.
 
         Raises what `QuestionPricing.prepare` raises, and a `RefusedError` where no price was found at which the
         groups keep the error.
         """
-        usual = self._at(asked)
-        best = usual
-        if not self._has_no_bounds:
-            best = self.pricing.certain(self._marginals, asked, usual, rounded=self.rounded) or usual
-        if asked.error is None or self._is_kept(best, asked):
+        assert asked.error is not None
+        best = self.pricing.best(self.question, asked, rounded=self.rounded)
+        if self._is_kept(best, asked):
             return (asked,), best
         settled: list[_Settled] = []
         least: _Settled | None = None
@@ -97,11 +95,6 @@ class GroupPricing:
     def _marginals(self) -> Sequence[Marginal]:
         return self.question.marginals
 
-    @property
-    def _has_no_bounds(self) -> bool:
-        """Whether the answer has no bounds, so that it gains nothing by certain ones."""
-        return isinstance(self.question, AroundQuestion)
-
     def _at(self, terms: QuestionPrice) -> PreparedMeasurement:
         return self.pricing.prepare(self._marginals, terms, rounded=self.rounded)
 
@@ -118,7 +111,7 @@ class GroupPricing:
 
     def _certain(self, asked: QuestionPrice) -> _Settled | None:
         """The groups with bounded noise, where a question may get it without asking for it."""
-        if self._has_no_bounds or not self.pricing.may_be_certain(asked):
+        if isinstance(self.question, AroundQuestion) or not self.pricing.may_be_certain(asked):
             return None
         return self._settled(replace(asked, noise="bounded"))
 

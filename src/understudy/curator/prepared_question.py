@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 from understudy.answer.answer import Answer
 from understudy.answer.counts import CellCounts, RowBounds, SourceCounts
 from understudy.answer.forecast import ColumnForecast, forecast
-from understudy.answer.reader import ReadQuestion
+from understudy.answer.reader import CountQuestion, ReadQuestion
 from understudy.answer.sql_answer import SqlAnswer
 from understudy.answer.statement_question import StatementQuestion
 from understudy.curator.batch import MeasurementOrder
@@ -108,9 +108,12 @@ class PreparedQuestion(Generic[Given]):
 
     def _answered(self, answers: list[Answer], measured: PreparedMeasurement) -> Given:
         """The question's own answer, made of what was measured for it."""
+        # Counts are told as they are; what is made of several of them is bounded by the law of their noise.
+        is_count = isinstance(self.question, CountQuestion)
+        noises = (None,) if is_count else measured.noises
         cells = tuple(
             CellCounts(answer, answer.noisy, answer.error, noise=noise)
-            for answer, noise in zip(answers, measured.noises, strict=True)
+            for answer, noise in zip(answers, noises, strict=True)
         )
         most = self._curator.rows_at_most
         least = most if self._curator.relation.rows_are_public and most is not None else 0

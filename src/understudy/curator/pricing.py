@@ -15,7 +15,7 @@ that order alone its price is known, which suits the whole budget and no small p
 error or a rho, not by an epsilon. Under a pure ε, `zcdp` and `gdp` it has no price, and nothing is compared.
 All of this depends on public values alone: the budget and what was spent of it, the declared domain, the question.
 
-**Bounded noise is never dearer than what it replaces** (`QuestionPricing.certain`), of one question and of all
+**Bounded noise is never dearer than what it replaces** (`QuestionPricing.best`), of one question and of all
 questions together. Both noises are on the same counts, and so have the same region in the ledger's joint account.
 What a located event adds there to each cell is in proportion to its own price, and the joint price is a maximum of
 sums over cells (`privacy.joint`): where every event is replaced by one of the same region and a smaller price, no
@@ -36,13 +36,16 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from math import floor
+from typing import Any
 
+from understudy.answer.around_question import AroundQuestion
+from understudy.answer.reader import ReadQuestion
 from understudy.curator.calibration import Calibration
 from understudy.curator.prepared_measurement import PreparedMeasurement
 from understudy.curator.question_price import QuestionPrice
 from understudy.errors import ParameterError, RefusedError
 from understudy.ledger.interface import Ledger
-from understudy.mechanism.additive import CURRENCY_OF
+from understudy.mechanism.additive import CURRENCY_OF, usual_noise
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import DELTA_UNITS, UNITS, delta_units
 from understudy.privacy.event import Event, Pure, unversioned
@@ -187,29 +190,25 @@ class QuestionPricing:
             return min(found, key=lambda one: budget.price(one.event).units) if len(found) > 1 else found[0]
         return min(found, key=lambda one: max(one.errors, default=0.0))
 
-    def certain(
-        self,
-        marginals: Sequence[Marginal],
-        asked: QuestionPrice,
-        usual: PreparedMeasurement,
-        *,
-        rounded: bool = False,
-    ) -> PreparedMeasurement | None:
-        """The same question with bounded noise, where that is better than `usual`, its best other noise.
+    def best(
+        self, question: ReadQuestion[Any], asked: QuestionPrice, *, rounded: bool
+    ) -> PreparedMeasurement:
+        """The question with the best noise there is for it: bounded noise where that is better than any other.
 
         At a given error it is better where the larger of the parts that it takes of ρ and of the δ for events is
-        smaller than the part of ρ that `usual` takes; at a given price, or the usual part of the budget, where its
-        error is smaller. Its error is certain, and that of `usual` is not. None where it is not better, where
-        the budget has no price for it or too little of δ left, where the question needs more than counts of
-        people, and where its noise or an epsilon was asked for by name.
+        smaller than the part of ρ that the best other noise takes; at a given price, or the usual part of the
+        budget, where its error is smaller. Its error is certain, and that of the other is not. It is not tried
+        where the budget has no price for it or too little of δ left, where the question needs more than counts of
+        people or its answer has no bounds, and where its noise or an epsilon was asked for by name.
         """
-        if not self.may_be_certain(asked):
-            return None
+        usual = self.prepare(question.marginals, asked, rounded=rounded)
+        if isinstance(question, AroundQuestion) or not self.may_be_certain(asked):
+            return usual
         try:
-            found = self._measured(marginals, asked, "bounded", rounded=rounded)
+            found = self._measured(question.marginals, asked, "bounded", rounded=rounded)
         except (ParameterError, RefusedError):
-            return None
-        return found if self.is_certain_better(found, usual, asked) else None
+            return usual
+        return found if self.is_certain_better(found, usual, asked) else usual
 
     def may_be_certain(self, asked: QuestionPrice) -> bool:
         """Whether a question that does not name its noise may get bounded noise at such a price."""
@@ -218,7 +217,7 @@ class QuestionPricing:
     def is_certain_better(
         self, found: PreparedMeasurement, usual: PreparedMeasurement, asked: QuestionPrice
     ) -> bool:
-        """Whether bounded noise is better than other noise for the same question, as `certain` says."""
+        """Whether bounded noise is better than other noise for the same question, as `best` says."""
         if not has_delta_for(self.ledger, found.event, times=SPARE):
             return False
         if asked.error is None:
@@ -271,7 +270,7 @@ class QuestionPricing:
         if asked.noise != "auto":
             return (asked.noise,)
         if self.ledger.budget.is_pure:  # it pays for no other, and says so where a rho is asked for
-            return ("gaussian",) if asked.rho is not None else ("laplace",)
+            return (usual_noise("epsilon" if asked.rho is None else "rho"),)
         return ("gaussian", "laplace")
 
     def _measured(

@@ -1,4 +1,10 @@
-"""What a ledger holds under the name of a run: every step's request begins with it."""
+"""What a ledger holds under the name of a run: every step's request begins with it.
+
+A run keeps no journal (`ledger.journal`) beside its debits. What a session buys follows from questions that nobody
+knows beforehand, so that each purchase is written down for whoever goes on. The steps of a run follow from its
+terms and from the answers before them: who goes on finds each of them by its name. A journal would hold every
+purchase a second time, and could not be read alone, since runs of version 0.1 have none.
+"""
 
 from __future__ import annotations
 
