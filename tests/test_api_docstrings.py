@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import pytest
 
 from public_api import ERRORS, Described, described, names_parameter, public_callables, raised_in
 from understudy.errors import ParameterError, QueryError
 
-CALLABLES = {one.name: one for one in public_callables()}
+
+@cache
+def callables() -> dict[str, Described]:
+    """The public callables by their names; they are looked up where a test needs them, and not in every worker."""
+    return {one.name: one for one in public_callables()}
 
 
 def test_the_list_holds_what_people_call():
@@ -17,16 +23,16 @@ def test_the_list_holds_what_people_call():
         "Project.frame", "Release.sample", "RemoteTable.ask_all", "Session.ask", "declare", "forecast",
         "lectures.GuessAndCheck.check", "lectures.monitor", "metrics.r2", "open", "plan", "release", "session",
     }  # fmt: skip
-    assert wanted <= set(CALLABLES)
-    assert len(CALLABLES) > 600
+    assert wanted <= set(callables())
+    assert len(callables()) > 600
 
 
 def test_every_public_callable_says_something_of_its_own():
-    assert [name for name, one in CALLABLES.items() if len(one.docstrings[0].split()) < 2] == []
+    assert [name for name, one in callables().items() if len(one.docstrings[0].split()) < 2] == []
 
 
 def test_every_parameter_and_every_raised_error_is_named():
-    assert {name: one.missing() for name, one in CALLABLES.items() if one.missing()} == {}
+    assert {name: one.missing() for name, one in callables().items() if one.missing()} == {}
 
 
 # ---- what the checks are worth
@@ -62,7 +68,7 @@ def test_a_parameter_and_an_error_that_nobody_names_are_found(monkeypatch):
 
 def test_a_docstring_that_loses_a_parameter_or_an_error_is_found():
     """The mutant: the docstring of a public function without one of its words."""
-    declare = CALLABLES["declare"]
+    declare = callables()["declare"]
     text = declare.docstrings[0]
     for word in ("rows_at_most", "ParameterError"):
         cut = Described(declare.name, declare.function, (text.replace(word, "it"),), declare.parameters)

@@ -30,7 +30,7 @@ def normalised(key: str, statement: str = "") -> str:
 
 def found_in(text: str) -> list[tuple[str, str]]:
     """(key, statement) of each citation; no statement where the source is cited as a whole."""
-    return CITATION.findall(re.sub(r"\s+", " ", text))
+    return CITATION.findall(" ".join(text.split()))
 
 
 @cache

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm
+from scipy.special import ndtri
 
 Draws = NDArray[np.int64]
 """One row for each run of a mechanism, one column for each number that it released."""
@@ -105,8 +105,7 @@ class OutputEvent:
     chosen: NDArray[np.bool_]
 
     def count(self, draws: Draws) -> int:
-        bins = np.searchsorted(self.edges, self.statistic(draws), side="right")
-        return int(self.chosen[bins].sum())
+        return count_all([self], draws)[0]
 
     def __str__(self) -> str:
         """The event in words: a half-line or an interval where it is one."""
@@ -116,6 +115,18 @@ class OutputEvent:
             high = "" if held[-1] == self.edges.size else f"below {self.edges[held[-1]]}"
             return f"{self.statistic} {' and '.join(part for part in (low, high) if part) or 'anything'}"
         return f"{self.statistic} in {held.size} of {self.chosen.size} bins"
+
+
+def count_all(events: Sequence[OutputEvent], draws: Draws) -> list[int]:
+    """How often each event comes up in these draws; of events with the same bins, draws are put into them once."""
+    bins: dict[tuple[int, int], NDArray[np.intp]] = {}
+    counts: list[int] = []
+    for event in events:
+        same = id(event.statistic), id(event.edges)
+        if same not in bins:
+            bins[same] = np.searchsorted(event.edges, event.statistic(draws), side="right")
+        counts.append(int(event.chosen[bins[same]].sum()))
+    return counts
 
 
 def as_plain(event: OutputEvent) -> dict[str, Any]:
@@ -244,9 +255,8 @@ def _prefix(
 
 def _cuts(values: Draws) -> Iterator[Draws]:
     """Every value that occurs, or quantiles of them where they are many; finely and, if that differs, coarsely."""
-    distinct = np.unique(values)
-    if distinct.size > min(MOST_BINS):
-        values = np.sort(values)
+    values = np.sort(values)
+    distinct = values[np.append(True, values[1:] != values[:-1])]
     for bins in MOST_BINS:
         if distinct.size <= bins:
             yield distinct
@@ -258,7 +268,7 @@ def _promise(
     first: NDArray[np.float64], second: NDArray[np.float64], draws: int, delta: float, error: float
 ) -> NDArray[np.float64]:
     """About what each prefix would certify (Wilson's interval: exact bounds are for the one that is chosen)."""
-    z = float(norm.isf(error / 2))
+    z = -float(ndtri(error / 2))
     low = _wilson(first, draws, -z) - delta
     high = _wilson(second, draws, z)
     return np.where(low > 0, np.log(np.maximum(low, 1e-300) / high), -np.inf)

@@ -19,7 +19,7 @@ from understudy.errors import ParameterError
 from understudy.noise.samplers import NoiseSource
 from understudy_audit.claim import Claim
 from understudy_audit.confidence import certified_epsilon, estimated_epsilon
-from understudy_audit.events import UNSAID, Draws, OutputEvent, learn_all
+from understudy_audit.events import UNSAID, Draws, OutputEvent, count_all, learn_all
 
 Draw = Callable[[int, NoiseSource], Draws]
 """So many runs of a mechanism on one table, with coins from a source."""
@@ -195,7 +195,7 @@ def count_events(
         count = min(BATCH, draws - start)
         for side, draw in enumerate((pair.first, pair.second)):
             drawn = draw(count, noise)
-            hits[:, side] += [event.count(drawn) for event in events]
+            hits[:, side] += count_all(events, drawn)
     return hits
 
 

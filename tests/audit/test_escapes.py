@@ -19,9 +19,10 @@ from understudy.ledger import export, verifier
 from understudy.ledger.chain import Entry, is_sealed
 from understudy.ledger.store import DurableLedger
 from understudy.ledger.witness import Witness
+from understudy.privacy.accounting_rule import RULES
 from understudy.privacy.budget import Budget
 from understudy.privacy.event import LaplaceNoise, Located, Span
-from understudy.privacy.joint import RULES, Joint, JointState
+from understudy.privacy.joint import Joint, JointState
 from understudy.privacy.recording import as_plain, from_plain, from_text
 from understudy.releases.files import CERTIFICATE, STANDIN
 from understudy.releases.release import Release

@@ -28,6 +28,7 @@ from understudy_audit.events import (
     OutputEvent,
     WeightedSum,
     as_plain,
+    count_all,
     from_plain,
     learn,
 )
@@ -109,6 +110,33 @@ def test_many_values_are_cut_at_quantiles():
     event = learn(one, two, delta=0.0, error=1e-3)
     assert event.count(one) > 1500
     assert event.count(two) == 0
+
+
+def test_events_are_counted_together_as_one_by_one():
+    """Those that share bins, those that share only the statistic, and one by itself."""
+    draws = np.random.default_rng(7).integers(-9, 9, (500, 2))
+    one, edges = OneNumber(1), np.array([-4, 0, 3])
+    events = [
+        OutputEvent(one, edges, np.array([True, False, False, True])),
+        OutputEvent(one, edges, np.array([False, True, False, False])),
+        OutputEvent(one, np.array([-4, 0, 5]), np.array([True, False, False, True])),
+        OutputEvent(Ends(0), np.array([3]), np.array([False, True])),
+    ]
+    counted = count_all(events, draws)
+    assert counted == [event.count(draws) for event in events]
+    assert counted[0] == int(((draws[:, 1] < -4) | (draws[:, 1] >= 3)).sum())
+    assert counted[1] == int(((draws[:, 1] >= -4) & (draws[:, 1] < 0)).sum())
+    assert len(set(counted)) == 4
+
+
+def test_least_and_largest_numbers_are_cut_like_others():
+    """Patterns of floats are numbers up to the ends of 64 bits: minus zero is the least of all."""
+    ends = np.array([-(2**63), 2**63 - 1])
+    event = learn(
+        np.repeat(ends, [900, 100])[:, None], np.repeat(ends, [100, 900])[:, None], delta=0.0, error=1e-3
+    )
+    assert event.count(ends[:1, None]) == 1
+    assert event.count(ends[1:, None]) == 0
 
 
 def test_an_event_is_not_chosen_for_its_luck():

@@ -201,7 +201,7 @@ def test_the_exported_file_checks_the_snapshots_with_python_alone(sqlite, often,
 
 
 def test_what_an_opening_does_again_is_little_beside_the_tables():
-    """Snapshots come as often as they are cheap: after a sweep, and else after some seventy debits."""
+    """Snapshots come as often as they are cheap: after a sweep, and else after some sixty debits."""
     recorded = Recorded(Books(Budget.of(1000)))
     most = taken = 0
     for i in range(400):
@@ -213,15 +213,15 @@ def test_what_an_opening_does_again_is_little_beside_the_tables():
         again = (
             (recorded.entries - entries) * snapshot.ENTRY_WORK
             + (state.joined - joined) * snapshot.JOINT_WORK
-            + state.work
-            - work
+            + (state.work - work) // snapshot.SWEPT_AT_ONCE
         )
-        most = max(most, again - (state.work - before.work) - snapshot.ROOM_WORK * state.room)
+        latest = (state.work - before.work) // snapshot.SWEPT_AT_ONCE
+        most = max(most, again - latest - snapshot.ROOM_WORK * state.room)
         if snapshot.is_due(recorded):
             snapshot.mark(recorded)
             taken += 1
     assert most <= (1 << 17) + 3 * snapshot.ENTRY_WORK + snapshot.JOINT_WORK
-    assert taken <= 400 // 70 + 1  # and no more often, where there is little to sweep
+    assert taken <= 400 // 60 + 1  # and no more often, where there is little to sweep
 
 
 def test_two_processes_take_each_other_s_snapshots(store, often, reads):

@@ -16,15 +16,16 @@ from hypothesis import strategies as st
 from privacy import reference_joint
 from understudy.ledger import verifier
 from understudy.privacy import clique_block
+from understudy.privacy.accounting_rule import RULE_1, RULE_2, RULE_3, RULE_4, RULES, AccountingRule
 from understudy.privacy.budget import Budget
 from understudy.privacy.event import GaussianNoise, LaplaceNoise, Located, Span, Together
-from understudy.privacy.joint import RULE_1, RULE_2, RULE_3, RULES, AccountingRule, Joint
+from understudy.privacy.joint import Joint
 from understudy.privacy.recording import as_plain
 
 SPANS = {"a": 3, "b": 4, "c": 2, "d": 40}
-NAMES = {"grant": "GRANT", "once": "ONCE", "room": "ROOM", "block": "BLOCK"}
-NAMES |= {"attribute": "CELLS", "width": "WIDTH"}
-"""The fields of a rule, as the verifier calls them; beside these, `start` is by rule in its `STARTS`."""
+NAMES = {"grant": "GRANT", "room": "ROOM", "block": "BLOCK", "attribute": "CELLS", "width": "WIDTH"}
+BY_RULE = {"start": "STARTS", "once": "ONCE", "sweeps": "SWEEPS", "divided": "DIVIDED"}
+"""The fields of a rule, as the verifier calls them: those of all rules, and those of each."""
 
 
 @st.composite
@@ -58,7 +59,7 @@ def test_classes_change_no_number_of_the_tables_of_all_cells(rule, events, budge
         assert (state.others, state.shown, state.bound()) == (known.others, known.shown, known.bound())
 
 
-TIGHT = [
+TIGHT: list[dict[str, int]] = [
     {"start": 0, "grant": 0},
     {"start": 300, "grant": 60},
     {"start": 3000, "grant": 120, "once": 900},
@@ -67,20 +68,31 @@ TIGHT = [
     {"width": 3, "attribute": 39},
     {"start": 4000, "grant": 100, "block": 30, "width": 7, "room": 1500},
 ]
+DIVIDING: list[dict[str, int]] = [
+    {},
+    {"divided": 60},
+    {"divided": 500, "room": 1100},
+    {"sweeps": 7, "once": 9000},
+    {"start": 3000, "grant": 900, "once": 2000, "divided": 90},
+]
+"""And where counts are divided anew: lists that get too long are closed."""
+
+BOUND = [(RULE_2, tight) for tight in TIGHT] + [(RULE_4, tight) for tight in (*TIGHT, *DIVIDING)]
 
 
-@pytest.mark.parametrize("tight", TIGHT, ids=str)
+@pytest.mark.parametrize(("base", "tight"), BOUND, ids=lambda value: str(getattr(value, "number", value)))
 @given(events=EVENTS, budget=BUDGETS)
 @settings(max_examples=12)
-def test_the_verifier_agrees_where_caps_and_credit_bind(tight, events, budget):
-    rule = replace(RULE_2, **tight)
+def test_the_verifier_agrees_where_caps_and_credit_bind(base, tight, events, budget):
+    rule = replace(base, **tight)
     accountant = Joint(budget, rule)
     state, flat = accountant.start(), 0
     with pytest.MonkeyPatch.context() as patch:
         for field, name in NAMES.items():
             patch.setattr(verifier, name, getattr(rule, field))
-        patch.setitem(verifier.STARTS, rule.number, rule.start)
-        purse = verifier.Purse("rho", budget.cap.units, 2)
+        for field, name in BY_RULE.items():
+            patch.setitem(getattr(verifier, name), rule.number, getattr(rule, field))
+        purse = verifier.Purse("rho", budget.cap.units, rule.number)
         for event in events:
             state = accountant.after(state, event)
             parts = event.events if isinstance(event, Together) else (event,)
@@ -90,8 +102,9 @@ def test_the_verifier_agrees_where_caps_and_credit_bind(tight, events, budget):
             assert counted == (
                 purse.others, purse.shown, purse.work, purse.room, purse.joined, purse.swept
             )  # fmt: skip
+            assert (state.dividing, state.constant) == (purse.dividing, purse.constant)
             assert state.others + state.shown <= flat
-            credit = rule.credit(state)
+            credit = rule.credit(state.joined, state.work)
             assert credit is not None
             assert credit >= 0
 
@@ -101,27 +114,35 @@ CELLS = [dict(zip(SMALL, cell, strict=True)) for cell in product(*map(range, SMA
 
 
 def worst_pair(events: list[Located]) -> Fraction:
-    """The largest sum of what each event costs for one pair of rows, by trying all of them."""
+    """The largest sum of what each event costs for one pair of rows, by trying all that lie in other regions."""
+    prices = [event.zcdp_cost() for event in events]
 
-    def lost(event: Located, first, second) -> Fraction:
-        inside = [all(s.mask >> row[s.attribute] & 1 for s in event.region) for row in (first, second)]
-        price = event.zcdp_cost()
-        return price * sum(inside) / 2 if event.split else price * (inside[0] != inside[1])
+    def lost(first: tuple[bool, ...], second: tuple[bool, ...]) -> Fraction:
+        parts = (
+            price * (one + other) / 2 if event.split else price * (one != other)
+            for event, price, one, other in zip(events, prices, first, second, strict=True)
+        )
+        return sum(parts, Fraction(0))
 
-    return max(sum(lost(e, x, y) for e in events) for x in CELLS for y in CELLS)
+    within = {
+        tuple(all(s.mask >> row[s.attribute] & 1 for s in event.region) for event in events) for row in CELLS
+    }
+    return max(lost(x, y) for x in within for y in within)
 
 
-@pytest.mark.parametrize("tight", [{}, *TIGHT], ids=str)
+@pytest.mark.parametrize(
+    ("base", "tight"), [(RULE_2, {}), *BOUND], ids=lambda value: str(getattr(value, "number", value))
+)
 @given(data=st.data())
 @settings(max_examples=4)
-def test_what_is_shown_is_never_below_the_worst_pair(tight, data):
+def test_what_is_shown_is_never_below_the_worst_pair(base, tight, data):
     events = data.draw(st.lists(located_events(SMALL), min_size=1, max_size=9))
     events = [
         replace(event, relation="replace")
         for event in events
         if isinstance(event.noise, GaussianNoise)
     ]  # fmt: skip
-    accountant = Joint(Budget.of(1000, 1e-6), replace(RULE_2, **tight))
+    accountant = Joint(Budget.of(1000, 1e-6), replace(base, **tight))
     state = accountant.start()
     for event in events:
         state = accountant.after(state, event)
@@ -169,9 +190,9 @@ def test_the_work_of_every_charge_is_bounded_and_all_of_it_is_linear(monkeypatch
         touched[0] += prod(map(len, classes))
         return raised(self, classes, weight)
 
-    def counting_swept(self, beliefs):
-        touched[0] += self.room
-        return swept(self, beliefs)
+    def counting_swept(self, beliefs, *, divide, fast):
+        touched[0] += self.room + (self.dividing if divide else 0)
+        return swept(self, beliefs, divide=divide, fast=fast)
 
     monkeypatch.setattr(clique_block.CliqueBlock, "raised", counting_raised)
     monkeypatch.setattr(clique_block.CliqueBlock, "swept", counting_swept)
@@ -196,7 +217,7 @@ def test_the_work_of_every_charge_is_bounded_and_all_of_it_is_linear(monkeypatch
 def test_a_hundred_thousand_hostile_events_are_verified_in_linear_time():
     """CPU seconds of the verifier alone; `python -m bench ledger` measures whole ledgers."""
     budget = Budget.of(1)
-    accountant, purse = Joint(budget), verifier.Purse("epsilon", budget.cap.units, 3)
+    accountant, purse = Joint(budget), verifier.Purse("epsilon", budget.cap.units, 4)
     state, seconds = accountant.start(), 0.0
     for i, event in enumerate(hostile(100_000, names=24)):
         state = accountant.after(state, event)
@@ -207,7 +228,7 @@ def test_a_hundred_thousand_hostile_events_are_verified_in_linear_time():
         if i % 5000 == 0:
             assert (purse.shown, purse.work, purse.room) == (state.shown, state.work, state.room)
     assert (purse.shown, purse.work) == (state.shown, state.work)
-    assert state.work <= RULE_3.start + RULE_3.grant * 100_000
+    assert state.work <= RULE_4.start + RULE_4.grant * 100_000
     assert seconds < 60
 
 
@@ -242,8 +263,12 @@ def test_rules_never_change():
         2, 1 << 16, 1 << 12, None, None, 1 << 16, 1 << 19, 1 << 25, 768, 1 << 20
     ) == RULE_2  # fmt: skip
     assert replace(RULE_2, number=3, start=1 << 26) == RULE_3
-    assert Joint(Budget.of(1)).rule is RULE_3  # the rule of new ledgers
-    for rule in (RULE_2, RULE_3):
-        assert all(getattr(verifier, name) == getattr(rule, field) for field, name in NAMES.items())
-    assert {number: rule.start for number, rule in RULES.items() if number > 1} == verifier.STARTS
+    assert replace(RULE_3, number=4, start=1 << 28, once=1 << 21, sweeps=4, divided=1 << 12) == RULE_4
+    assert (RULE_3.sweeps, RULE_3.divided) == (2, 0)
+    assert Joint(Budget.of(1)).rule is RULE_4  # the rule of new ledgers
+    for number, rule in RULES.items():
+        if number > 1:
+            assert all(getattr(verifier, name) == getattr(rule, field) for field, name in NAMES.items())
+            assert all(getattr(verifier, name)[number] == getattr(rule, f) for f, name in BY_RULE.items())
+    assert {len(getattr(verifier, name)) for name in ("STARTS", "ONCE")} == {len(RULES) - 1}
     assert verifier.OVERHEAD == clique_block.OVERHEAD

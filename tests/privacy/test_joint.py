@@ -195,8 +195,8 @@ def test_a_budget_that_would_be_passed_is_looked_at_again_before_it_is():
     for event in events:
         state = loose.after(state, event)
     swept = state
-    for _ in range(50):
-        swept = joint._swept(swept)
+    for turn in range(50):
+        swept = loose._swept(swept, swept.work, turn)
     assert worst_pair(events) <= swept.bound() / 1e15 * (1 + 1e-12)
     assert swept.bound() <= loose.cost(state).units <= 1.06 * swept.bound()
     assert swept.bound() / 1e15 <= 1.1 * worst_pair(events)

@@ -186,7 +186,7 @@ def test_the_allowance_grows_by_answers_that_cost_nothing(monkeypatch):
     sources = [session.ask_marginal(conjunction(age=cells)).source for cells in runs(10)]
     assert set(sources) == {"repeat"}
     allowed = session._buyer.policy._allowance
-    session._buyer._tell_served()
+    session._buyer.plans._tell_served()
     while allowed._waiting:
         allowed._count_waiting(45)
     direct = session_of(curator(**GAUSSIAN), alpha=0.02, beta=0.05, queries=1000, mechanism="direct")
@@ -202,7 +202,7 @@ def test_what_is_public_counts_for_nothing():
     for towns in range(1, 20):  # of no age: nobody, for sure
         session.ask_marginal(conjunction(age=np.zeros(10, bool), town=towns >> np.arange(6) & 1 == 1))
     allowed = session._buyer.policy._allowance
-    session._buyer._tell_served()
+    session._buyer.plans._tell_served()
     assert len(allowed._waiting) == 20
     allowed._count_waiting(20)
     assert (len(allowed._waiting), allowed._direct_cost) == (0, 0)
@@ -235,7 +235,7 @@ def test_an_order_is_recorded_as_one_and_another_process_knows_it():
     first.buy(marginals(2))
     again = session_of(one, name="mine")
     assert again._buyer.policy._allowance._joint.cost(again._buyer.policy._allowance._ahead).units == sum(
-        one.ledger.budget.price(again._buyer.policy._event(again._buyer.policy.read(plan))).units
+        one.ledger.budget.price(again._buyer.policy.record._event(again._buyer.policy.read(plan))).units
         for plan in again._buyer.journal.all()
         if plan["kind"] == "histogram"
     )
@@ -404,7 +404,7 @@ def test_a_session_goes_on_far_beyond_the_number_of_questions_that_it_announced(
         allowed._take_share()
     assert allowed._share(5000) == LEAST_SHARE
     assert not allowed.permits(
-        [session._buyer.policy._event(session._buyer.policy._histogram("age", plain=True))] * 10**3,
+        [session._buyer.policy.record._event(session._buyer.policy._histogram("age", plain=True))] * 10**3,
         least_share=LEAST_SHARE,
         asked=5000,
     )
@@ -415,14 +415,14 @@ def test_a_question_counts_once_whoever_tells_of_it(monkeypatch):
     session = session_of(curator(**GAUSSIAN), alpha=0.02, beta=0.05, queries=1000)
     buyer, allowed = session._buyer, session._buyer.policy._allowance
     question, same, other = (conjunction(age=np.arange(10) < end) for end in (4, 4, 5))
-    buyer.serve(question)
-    buyer.serve(same)
-    buyer.policy.answered(same)
-    buyer._tell_served()
+    buyer.plans.serve(question)
+    buyer.plans.serve(same)
+    buyer.policy.record.answered(same)
+    buyer.plans._tell_served()
     assert [identity(one) for one in allowed._waiting] == [identity(question)]
     allowed._count_waiting(1)
-    buyer.serve(same)
-    buyer._tell_served()
+    buyer.plans.serve(same)
+    buyer.plans._tell_served()
     assert not allowed._waiting
     monkeypatch.setattr(allowance, "MOST_KNOWN", 1)  # D may be too small, and nothing grows for ever
     before = allowed._direct_cost

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -58,8 +59,10 @@ def test_a_narrow_count_costs_the_cells_that_it_reads_and_a_wide_one_all(session
     asked = event_of(session, conjunction(age=ELDERLY, sex=np.arange(3) == 1))
     price = joint.budget.price(asked).units
     narrow.add(asked)
-    assert (narrow.units[8:, 1] == 2 * price).all()  # a row that leaves it, and the one that takes its place
-    assert narrow.units.sum() == 2 * price * 2 * DOMAIN["town"].size
+    assert (narrow.units[8:, 1] == price).all()  # half of what a row that leaves it and its successor pay
+    assert narrow.units.sum() == price * 2 * DOMAIN["town"].size
+    narrow.add(asked, whole=True)
+    assert (narrow.units[8:, 1] == 3 * price).all()
     asked = event_of(session, conjunction(age=~ELDERLY))
     wide.add(asked)
     assert (wide.units == joint.budget.price(asked).units).all()
@@ -105,7 +108,7 @@ def asked(session, questions, *, paid: bool):
     for question in questions:
         allowed.asked(question)
         if paid:
-            allowed.paid(event_of(session, question))
+            allowed.paid(event_of(session, question), question)
     while allowed._waiting:
         allowed._count_waiting(len(questions))
     return allowed
@@ -128,6 +131,76 @@ def test_what_counts_cost_is_no_gain(session):
     unit = float(allowed._price(allowed._share(24))) * UNITS
     assert abs(allowed._gain(Fraction(1))) < 6 * unit  # shares of beta differ a little
     assert allowed._direct_cost > 20 * unit
+
+
+def cost_of(joint, events, law):
+    """What events cost a law of rows, part by part (`joint.Load`)."""
+    cells, total = CellLoads(DOMAIN, joint), 0.0
+    for load in (load for event in events for load in joint.loads(event)):
+        part = float((law * cells._inside(load.region)).sum()) if load.region else 1.0
+        total += load.units * (min(part, 0.5) if load.halved else part)
+    return total
+
+
+def laws(draw, count):
+    """Laws of rows: single cells, two or three of them, and such that many regions hold half of."""
+    for i in range(count):
+        law = np.zeros(DOMAIN.shape())
+        for _ in range(1 + i % 4):
+            law[tuple(draw.integers(0, DOMAIN.shape()))] += draw.choice([1.0, 1.0, 0.3])
+        yield law / law.sum()
+
+
+def least_over_laws(allowed, kappa, alone, paid, draw):
+    return min(
+        kappa * cost_of(allowed._joint, alone, law) - cost_of(allowed._joint, paid, law)
+        for law in laws(draw, 300)
+    )
+
+
+def some_counts(draw):
+    """About a few rows each, and one after the other about other rows."""
+    return [
+        conjunction(age=np.arange(10) // 2 == draw.integers(5), town=np.arange(6) // 2 == draw.integers(3))
+        for _ in range(25)
+    ] + wide_questions()[:6]
+
+
+@pytest.mark.parametrize("dearer", [0.7, 1.0, 1.4])
+@pytest.mark.parametrize("seed", range(3))
+def test_no_law_of_rows_gains_less_than_the_allowance_counts(session, seed, dearer):
+    """Also where counts cost more or less than directly, and some of them nothing."""
+    draw, alone, paid = np.random.default_rng(seed), [], []
+    allowed = session._buyer.policy._allowance
+    for i, question in enumerate(dict.fromkeys(some_counts(draw))):
+        allowed.asked(question)
+        if i % 3:
+            event = event_of(session, question)
+            price = event.noise.variance / Fraction(dearer)
+            event = replace(event, noise=replace(event.noise, variance=price))
+            allowed.paid(event, question)
+            paid.append(event)
+        alone.append(question)
+    while allowed._waiting:
+        allowed._count_waiting(len(alone))
+    alone = [allowed._alone_event(question, allowed._share(0)) for question in alone]
+    kappa = Fraction(3, 2)
+    gain = float((1.5 * allowed._alone.units - allowed._paid.units).min())
+    assert gain <= least_over_laws(allowed, 1.5, alone, paid, draw) + 1e-6 * abs(gain)
+    assert allowed._gain(kappa) >= 0
+
+
+def test_a_gain_that_divides_all_that_was_paid_is_noticed(session, monkeypatch):
+    """Counts of disjoint rows that cost more than directly: two rows of them pay twice what one of them does."""
+    monkeypatch.setattr(Allowance, "paid", lambda self, event, marginal: self._paid.add(event))
+    draw, allowed = np.random.default_rng(0), session._buyer.policy._allowance
+    paid = []
+    for town in range(6):
+        event = event_of(session, conjunction(age=ELDERLY, town=np.arange(6) == town))
+        allowed.paid(event, conjunction())
+        paid.append(event)
+    gain = float((-allowed._paid.units).min())
+    assert gain > least_over_laws(allowed, 1.5, [], paid, draw) * 0.9
 
 
 @pytest.mark.parametrize("paid", [True, False])

@@ -87,8 +87,7 @@ def plain(answer, *, source=True):
 
 def checkpointed(session):
     """Write a checkpoint now, whether or not one is due."""
-    with session._buyer._planning:
-        session._buyer._tell_served()
+    with session._buyer.plans.at_rest():
         session._buyer._checkpoint.keep(session._buyer._state())
 
 

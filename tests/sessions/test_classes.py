@@ -240,7 +240,7 @@ def test_many_group_bys_buy_their_class():
     session._buyer.policy._marginals_rental.rent = 100.0
     session._buyer.policy._marginals_rental._seen = 50
     within(session, one, [Marginal(DOMAIN, ("age", "town")), Marginal(DOMAIN, ("age", "sex"))])
-    assert session._buyer.policy._orders == {2}
+    assert session._buyer.policy.record.orders == {2}
 
 
 def test_a_range_asked_often_within_the_same_rows_buys_its_class():

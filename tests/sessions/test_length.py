@@ -77,7 +77,7 @@ def test_a_class_of_marginals_gets_the_part_of_beta_that_its_questions_have_of_w
     session = session_of(curator(**ABUNDANT), alpha=0.02, beta=0.05, queries=1000)
     policy = session._buyer.policy
     policy._marginals_rental.rent, policy._marginals_rental._seen = 100.0, 50
-    policy._paid = 100.0 * (1 + beside)
+    policy.record.paid = 100.0 * (1 + beside)
     left = policy.beta.left
     session.ask_marginal(Marginal(DOMAIN, ("age", "town")))
     step = next(step for step in session._buyer.journal.all() if step["kind"] == "marginals")
@@ -118,7 +118,8 @@ def test_after_a_main_class_counts_get_even_shares_in_one_look_until_the_allowan
     monkeypatch.setattr(Allowance, "permits", lambda self, events, **given: permitted)
     session = session_of(curator(**ABUNDANT), alpha=0.02, beta=0.05, queries=1000)
     policy, known = session._buyer.policy, session._buyer.known.knowledge
-    policy.note(policy._ski_rental._offer(("age",), conjunction().where, ("ranges",), policy.beta.left, 0.0))
+    ranges = policy._ski_rental._offer(("age",), conjunction().where, ("ranges",), policy.beta.left, 0.0)
+    policy.record.note(ranges)
     count = conjunction(
         age=np.arange(10) < 1,
         sex=np.arange(DOMAIN["sex"].size) == 0,

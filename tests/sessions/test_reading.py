@@ -36,6 +36,7 @@ from understudy.privacy.relation import Neighbours
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.sessions.population import BETA, TILTING, TRANSFER, by_transfer
+from understudy.sessions.session import Session
 from understudy.sessions.terms import Terms
 from understudy.theory.cvar import cvar_V_zcdp
 from understudy.theory.tilting import tilting_t, transfer_log_bound, transfer_order
@@ -281,6 +282,19 @@ def test_four_times_rho_is_what_two_steps_of_gaussian_noise_cost():
     assert renyi / order == pytest.approx(4 * (1 / (2 * sigma**2)), rel=1e-6)
 
 
+def sampled(rows: pa.Table, domain: Domain, seed: int) -> Session:
+    """A session of few questions about rows that were drawn from a population."""
+    declared = Declaration(
+        name="t",
+        source=SourceSpec("-"),
+        domain=domain,
+        budget=Budget.of(0.3, 1e-6),
+        neighbours=Neighbours.REPLACE,
+    )
+    project = us.Project.frame(rows, declared, noise=SeededNoise(seed))
+    return us.session(project, alpha=0.05, beta=0.0005, queries=4)
+
+
 def test_the_population_error_covers_the_population():
     """Fresh tables from one population, an analyst who asks where the sample is worst: all within, 12 times."""
     generator = np.random.default_rng(7)
@@ -289,16 +303,8 @@ def test_the_population_error_covers_the_population():
     failed = 0
     for seed in range(12):
         rows = pa.table({"town": np.array(list("abcdef"))[generator.choice(6, 3000, p=cells)]})
-        declared = Declaration(
-            name="t",
-            source=SourceSpec("-"),
-            domain=domain,
-            budget=Budget.of(0.3, 1e-6),
-            neighbours=Neighbours.REPLACE,
-        )
-        project = us.Project.frame(rows, declared, noise=SeededNoise(seed))
-        session = us.session(project, alpha=0.05, beta=0.0005, queries=4)
-        exact = project.curator._truth.count(("town",)) / 3000
+        session = sampled(rows, domain, seed)
+        exact = session.curator._truth.count(("town",)) / 3000
         worst = exact > cells  # cell f is the attribute's other one
         query = LinearQuery.conjunction(domain, {"town": worst.astype(float)})
         answer = session.ask(query)
@@ -382,15 +388,7 @@ def test_the_population_errors_of_statements_cover_the_population():
     expected = (3000 * old, old, (cells * ages).sum(), median, (cells * ages)[4:].sum() / old)
     for seed in range(12):
         rows = pa.table({"age": ages[generator.choice(8, 3000, p=cells)]})
-        declared = Declaration(
-            name="t",
-            source=SourceSpec("-"),
-            domain=domain,
-            budget=Budget.of(0.3, 1e-6),
-            neighbours=Neighbours.REPLACE,
-        )
-        project = us.Project.frame(rows, declared, noise=SeededNoise(seed))
-        session = us.session(project, alpha=0.05, beta=0.0005, queries=4)
+        session = sampled(rows, domain, seed)
         answer = session.ask(
             "SELECT count(*) FILTER (WHERE age >= 40), count(*) FILTER (WHERE age >= 40) / count(*), avg(age), "
             "median(age), avg(age) FILTER (WHERE age >= 40) FROM t"

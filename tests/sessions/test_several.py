@@ -73,7 +73,7 @@ def test_several_questions_cost_no_more_than_they_were_told_to(seed, neighbours)
 def test_without_the_plan_the_same_questions_pass_the_price(monkeypatch):
     """Asked one by one, what is due ahead is bought: 40 questions cost more than told, where that has no room."""
     monkeypatch.setattr("understudy.sessions.several.FEW", 10_000)
-    draw = np.random.default_rng(3)
+    draw = np.random.default_rng(5)
     questions = [random_conjunction(draw, WIDE.domain, ["age", "s"]) for _ in range(40)]
     free, kept = opened(), opened()
     told = kept.several(questions).price.units
@@ -207,7 +207,7 @@ def test_nothing_is_bought_ahead_where_that_is_beyond_what_was_agreed_to():
         question = random_conjunction(draw, WIDE.domain, ["age", "s"])
         price = session.price(question)
         before = spent(session)
-        plan = session._buyer.plan_of_own([question], "", asked=session._buyer.asked + 1)
+        plan = session._buyer.plans.of_own([question], "", asked=session._buyer.asked + 1)
         own = session._buyer.funds("").quote(plan.purchases)
         if own.units < price.units / 2:
             break

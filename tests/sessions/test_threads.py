@@ -13,7 +13,7 @@ from session_table import DOMAIN, conjunction, curator
 from understudy.errors import RequestConflictError
 from understudy.query.box import Box, Grid
 from understudy.query.marginal import Marginal
-from understudy.sessions import box_bounds, buyer, knowledge
+from understudy.sessions import box_bounds, knowledge, purchase_plans
 from understudy.sessions.forecast import Forecast
 from understudy.sessions.opening import session as session_of
 from understudy.sessions.terms import ranges
@@ -163,14 +163,15 @@ def test_a_full_list_of_boxes_is_copied_before_it_is_written_over(monkeypatch):
 
 
 def test_the_policy_hears_of_free_answers_without_making_them_wait(session, monkeypatch):
-    monkeypatch.setattr(buyer, "SERVED", 3)
+    monkeypatch.setattr(purchase_plans, "SERVED", 3)
     served = []
-    monkeypatch.setattr(session._buyer.policy, "served", lambda known, marginal: served.append(marginal))
+    record = session._buyer.policy.record
+    monkeypatch.setattr(record, "served", lambda known, marginal: served.append(marginal))
     asked = [Marginal(DOMAIN, (), conjunction(age=np.arange(10) < end).where) for end in range(1, 8)]
     planning, leave = threading.Event(), threading.Event()
 
     def plan():
-        with session._buyer._planning:
+        with session._buyer.plans._lock:
             planning.set()
             assert leave.wait(PATIENCE)
 
@@ -237,10 +238,10 @@ def test_a_plan_belongs_to_what_was_known_before_it_was_made(session, monkeypatc
         return of(self, marginal, asked=asked)
 
     monkeypatch.setattr(Forecast, "of", of_meanwhile)
-    first = mine.plan([question], "", asked=1)
+    first = mine.plans.of([question], "", asked=1)
     assert not mine.holds(first)
     for _ in range(2):  # the second time it is not found again
-        assert mine.holds(mine.plan([question], "", asked=1))
+        assert mine.holds(mine.plans.of([question], "", asked=1))
     assert [one is mine.known.knowledge for one in found] == [False, True]
 
 
@@ -249,4 +250,4 @@ def test_a_plan_made_during_a_look_does_not_hold_after_it(session):
     mine.journal.length += 1  # paid for, and not known yet
     other = conjunction(age=np.arange(10) < 4, sex=np.arange(3) == 1)
     for marginals in ([conjunction(town=np.arange(6) == 1)], [other, conjunction(age=np.arange(10) < 3)]):
-        assert not mine.holds(mine.plan(marginals, "", asked=1))
+        assert not mine.holds(mine.plans.of(marginals, "", asked=1))

@@ -162,7 +162,7 @@ def test_a_quantile_that_ranges_tell_counts_as_the_counts_that_it_replaces():
     session = opened(classes=[ranges("age")])
     session.ask(MEDIAN)
     waiting = session._buyer.policy._allowance._waiting
-    session._buyer._tell_served()
+    session._buyer.plans._tell_served()
     assert 4 <= len(waiting) <= 7
     assert all(not asked.by for asked in waiting)
 

@@ -11,10 +11,11 @@ from typing import Any
 from understudy.errors import InsufficientBudgetError, ParameterError, RefusedError
 from understudy.ledger.shares import Shares
 from understudy.privacy.accountant import Accountant
+from understudy.privacy.accounting_rule import NEWEST, AccountingRule
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import DELTA_UNITS, UNITS, Cost, delta_units
 from understudy.privacy.event import Event
-from understudy.privacy.joint import RULE_3, AccountingRule, Joint
+from understudy.privacy.joint import Joint
 from understudy.privacy.limits import EVERYBODY_ELSE, MAX_NAME, Limits
 
 MAX_QUESTION = 2000
@@ -90,7 +91,7 @@ class Books:
         *,
         limits: Limits | None = None,
         accountant: Accountant[Any] | None = None,
-        rule: AccountingRule = RULE_3,
+        rule: AccountingRule = NEWEST,
     ) -> None:
         self.budget = budget
         self.cap = budget.cap
@@ -135,23 +136,20 @@ class Books:
         """Enter a debit that was granted; the new total."""
         before, state = self.spent, self.accountant.after(self.state, event)
         after = self.accountant.cost(state)
-        self.budget.check_delta(event, self.delta)
-        self._take(state, event, after.units - before.units, analyst, at)
+        delta = self.budget.check_delta(event, self.delta)
+        self._take(state, event, after.units - before.units, delta, analyst, at)
         return after
 
     def quote(self, event: Event) -> Cost:
         """What an event would be charged now."""
         if delta_units(event):
             self.budget.check_delta(event, 0)  # refused where the budget has no δ for events
-        before, after = self.spent, self.accountant.cost(self._after(event))
-        return type(after)(after.units - before.units)
-
-    def _after(self, event: Event) -> Any:
-        return self._following.after(self.accountant, self.state, event)
+        after = self.accountant.cost(self._following.after(self.accountant, self.state, event))
+        return type(after)(after.units - self.spent.units)
 
     def available(self, *, analyst: str, at: str) -> Cost:
         """The tightest of what is left: of the whole, and of every share that the analyst draws on now."""
-        return type(self.cap)(self._tightest(analyst, at)[0])
+        return type(self.cap)(self._tightest(analyst, at, self.spent)[0])
 
     def shares_of(self, *, analyst: str, at: str) -> tuple[Share, ...]:
         """The limits that an analyst draws on now, and what is used of them."""
@@ -162,7 +160,7 @@ class Books:
     def due(self, event: Event, *, analyst: str, at: str) -> Due:
         """What `admit` would charge now, and whether it would; enters nothing."""
         cost = self.quote(event)
-        left, name = self._tightest(analyst, at)
+        left, name = self._tightest(analyst, at, self.spent)
         payable = cost.units <= left and not (self._is_free(event, cost.units) and self._is_full_of_nothing)
         payable = payable and delta_units(event) <= max(self.budget.delta_cap - self.delta, 0)
         return Due(cost, type(cost)(left), name, payable)
@@ -182,11 +180,11 @@ class Books:
 
         A refusal names the tightest bound and changes nothing.
         """
-        state = self._after(event)
+        state = self._following.after(self.accountant, self.state, event)
         before, after = self.spent, self.accountant.cost(state)
-        self.budget.check_delta(event, self.delta)
+        delta = self.budget.check_delta(event, self.delta)
         cost = after.units - before.units
-        left, name = self._tightest(analyst, at)
+        left, name = self._tightest(analyst, at, before)
         if cost > left:
             raise InsufficientBudgetError(
                 requested=cost / UNITS,
@@ -201,29 +199,31 @@ class Books:
                 remedy="ask again under an earlier request id, or after something was paid for. "
                 "Nothing was spent",
             )
-        self._take(state, event, cost, analyst, at)
+        self._take(state, event, cost, delta, analyst, at)
         return type(after)(cost), after
 
     @property
     def _is_full_of_nothing(self) -> bool:
         return self.free >= MAX_FREE + self.paid
 
-    def _tightest(self, analyst: str, at: str) -> tuple[int, str]:
+    def _tightest(self, analyst: str, at: str, spent: Cost) -> tuple[int, str]:
         """The least that is left of the whole and of the shares that a request draws on, and whose it is.
+
+        `spent` is what was spent in all.
 
         A limit that was lowered below what is used leaves nothing, and what costs nothing is still granted.
         """
         shares = self.shares.bounds(self.limits, analyst=analyst, at=at)
-        bounds = [("", self.cap.units, self.spent.units), *shares]
-        return min((max(size - used, 0), name) for name, size, used in bounds)
+        left = max(self.cap.units - spent.units, 0), ""
+        return min(left, *((max(size - used, 0), name) for name, size, used in shares)) if shares else left
 
     def _is_free(self, event: Event, cost: int) -> bool:
         """Whether an event has no price even on its own; joint pricing charges nothing for many that have one."""
         return cost == 0 and self.budget.price(event).units == 0 and delta_units(event) == 0
 
-    def _take(self, state: Any, event: Event, cost: int, analyst: str, at: str) -> None:
+    def _take(self, state: Any, event: Event, cost: int, delta: int, analyst: str, at: str) -> None:
         self.state = state
-        self.delta += delta_units(event)
+        self.delta += delta
         self.shares.enter(cost, analyst=analyst, at=at)
         if self._is_free(event, cost):
             self.free += 1

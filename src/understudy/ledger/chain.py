@@ -41,8 +41,11 @@ class Entry(NamedTuple):
 
     def sealed(self) -> Entry:
         """The same entry with the hash of its other fields."""
-        return self._replace(hash=digest(self))
+        return Entry(*self[:-1], digest(self))
 
+
+_HASHED = Entry._fields[:-1]
+"""The names of the fields that an entry's hash is made of."""
 
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
 """Made once: `json.dumps` would make one at every call, which takes as long as its work here."""
@@ -55,8 +58,7 @@ def canonical(value: Any) -> str:
 
 def digest(entry: Entry) -> str:
     """SHA-256 over every field but the hash itself."""
-    fields = entry._asdict()
-    del fields["hash"]
+    fields = dict(zip(_HASHED, entry, strict=False))  # the hash is the last one
     return sha256(ENTRY_FORMAT + canonical(fields).encode()).hexdigest()
 
 

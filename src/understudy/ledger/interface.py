@@ -12,6 +12,7 @@ from typing import Protocol
 
 from understudy.errors import RequestConflictError, UnderstudyError
 from understudy.ledger.books import Due, Share, short_question
+from understudy.privacy.accounting_rule import AccountingRule
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import Cost
 from understudy.privacy.event import Event, Together, unversioned
@@ -164,6 +165,11 @@ class Ledger(Protocol):
     @property
     def budget(self) -> Budget:
         """The budget, which is the total that everything charged here stays under."""
+        ...
+
+    @property
+    def accounting(self) -> AccountingRule:
+        """The rule of joint accounting by which events are added up: the first entry's, where there is one."""
         ...
 
     @property

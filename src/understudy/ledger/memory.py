@@ -18,6 +18,7 @@ from understudy.ledger.page import Advance, Charge, Operation, Page, Settle
 from understudy.ledger.paging import PageRequest
 from understudy.ledger.recorded import Recorded
 from understudy.ledger.view import ledger_html
+from understudy.privacy.accounting_rule import NEWEST, AccountingRule
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import Cost
 from understudy.privacy.event import Event, SpentBefore
@@ -94,6 +95,10 @@ class MemoryLedger:
     @property
     def budget(self) -> Budget:
         return self._budget
+
+    @property
+    def accounting(self) -> AccountingRule:
+        return NEWEST
 
     @property
     def is_begun(self) -> bool:

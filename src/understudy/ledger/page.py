@@ -36,11 +36,6 @@ class Operation(Protocol):
         """The requests whose debits must be on the page, and those whose first answer and last step must be."""
         ...
 
-    @property
-    def debit(self) -> Debit | None:
-        """The debit that it is about, where the caller has one: none of its own is made of the stored entry."""
-        ...
-
     def apply(self, page: Page) -> Any: ...
 
 
@@ -131,10 +126,6 @@ class Charge:
             hidden,
             step,
         )
-
-    @property
-    def debit(self) -> None:
-        return None
 
     @property
     def needs(self) -> tuple[Sequence[str], Sequence[str]]:

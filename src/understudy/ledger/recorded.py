@@ -10,11 +10,11 @@ from understudy.errors import LedgerError, UnderstudyError
 from understudy.ledger.books import Books
 from understudy.ledger.chain import START, Entry, canonical, is_sealed
 from understudy.ledger.interface import Debit
+from understudy.privacy.accounting_rule import RULE_1, RULES, AccountingRule
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import ZCDP, Cost, PureDP
 from understudy.privacy.event import Event
 from understudy.privacy.filter import FILTERS
-from understudy.privacy.joint import RULE_1, RULES, AccountingRule
 from understudy.privacy.recording import from_text, recorded_number
 
 

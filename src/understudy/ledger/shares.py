@@ -39,12 +39,13 @@ class Shares:
 
     def bounds(self, limits: Limits, *, analyst: str, at: str) -> list[tuple[str, int, int]]:
         """For each limit that a request at the ISO time `at` draws on: its name, its size, and what is used."""
+        binding = list(limits.binding(analyst=analyst, at=at))
+        if not binding:
+            return []
         own = self.later if len(self.analysts) >= MAX_NAMES else 0
         used = {
             "analyst": self.analysts.get(analyst, own),
             "day": self.day[1] if self.day[0] == at[:10] else 0,
             "month": self.month[1] if self.month[0] == at[:7] else 0,
         }
-        return [
-            (name, size, used[name.split(" ", 1)[0]]) for name, size in limits.binding(analyst=analyst, at=at)
-        ]
+        return [(name, size, used[name.split(" ", 1)[0]]) for name, size in binding]

@@ -20,6 +20,7 @@ from math import prod
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sqlalchemy import Connection, bindparam, insert, select, update
 
 from understudy.ledger.books import Books
@@ -27,7 +28,7 @@ from understudy.ledger.chain import Entry, canonical, is_sealed
 from understudy.ledger.recorded import Recorded
 from understudy.ledger.schema import ENTRY, SNAPSHOT
 from understudy.ledger.shares import Shares
-from understudy.privacy.clique_block import Clique, CliqueBlock
+from understudy.privacy.clique_block import Clique, CliqueBlock, DividedCounts
 from understudy.privacy.joint import Joint, JointState
 
 BOOKS_FORMAT = b"understudy books 1\n"
@@ -36,12 +37,14 @@ DUE = 1 << 17
 ROOM_WORK = 1
 ENTRY_WORK = 1 << 8
 JOINT_WORK = 1 << 10
+SWEPT_AT_ONCE = 4
 """A snapshot is due when `DUE` is to be done again at an opening, and `ROOM_WORK` more for each number in the
-books, which it writes: for each entry, more for each jointly priced event, and the work of joint pricing.
+books, which it writes: for each entry, more for each jointly priced event, and the work of joint pricing, of which
+`SWEPT_AT_ONCE` numbers count as one.
 
-The unit is a number that a sweep of joint pricing touches, 0.2 microseconds; a number that a snapshot writes takes
-a seventh of that. So snapshots take less than a seventh of the time that pricing took, and what an opening does
-again is less than `DUE`, a sweep over all tables, and the work of the last event."""
+The unit is 0.2 microseconds, in which sweeps of joint pricing touch two to four numbers; a number that a snapshot
+writes takes a seventh of it. So snapshots take less than half of the time that pricing took, and what an opening
+does again is less than `DUE`, a sweep over all tables, and the work of the last event."""
 
 MAX_BYTES = 1 << 28
 """No books are larger; bytes that unpack to more are not read."""
@@ -77,9 +80,8 @@ def is_due(recorded: Recorded) -> bool:
     if not isinstance(accountant, Joint) or accountant.rule.number == 1:
         return False
     entries, joined, work = recorded.marked
-    again = (
-        ENTRY_WORK * (recorded.entries - entries) + JOINT_WORK * (state.joined - joined) + state.work - work
-    )
+    again = ENTRY_WORK * (recorded.entries - entries) + JOINT_WORK * (state.joined - joined)
+    again += (state.work - work) // SWEPT_AT_ONCE
     return again >= DUE + ROOM_WORK * state.room
 
 
@@ -158,7 +160,12 @@ def encoded(books: Books) -> bytes:
     shares = books.shares
     plain: dict[str, Any] = {name: getattr(state, name) for name in _COUNTED}
     plain["blocks"] = [
-        [[list(attribute) for attribute in clique], list(block.table.shape), block.largest]
+        [
+            [list(attribute) for attribute in clique],
+            list(block.table.shape),
+            block.largest,
+            *([len(block.counts)] if _divides(books) else []),
+        ]
         for clique, block in state.blocks.items()
     ]
     plain["beliefs"] = [list(attribute) for attribute in sorted(state.beliefs)]
@@ -172,12 +179,21 @@ def encoded(books: Books) -> bytes:
         "joint": plain,
         **({"delta": books.delta} if books.delta else {}),
     }
-    arrays = [
-        part for block in state.blocks.values() for part in (block.table, *block.labels, *block.messages)
-    ]
+    arrays = [part for block in state.blocks.values() for part in _numbers(block)]
     arrays += [state.beliefs[attribute] for attribute in sorted(state.beliefs)]
     numbers = b"".join(np.ascontiguousarray(part, "<i8").tobytes() for part in arrays)
     return BOOKS_FORMAT + canonical(whole).encode() + b"\n" + numbers
+
+
+def _divides(books: Books) -> bool:
+    """Whether the rule of the books divides counts anew: older ones have none to write down."""
+    return isinstance(books.accountant, Joint) and books.accountant.rule.divided > 0
+
+
+def _numbers(block: CliqueBlock) -> tuple[NDArray[Any], ...]:
+    """The arrays of a block, in the order in which they are written."""
+    counts = block.counts
+    return block.table, *block.labels, *block.messages, counts.prices, counts.weights, *counts.members
 
 
 def _restore(books: Books, whole: bytes) -> None:
@@ -207,13 +223,18 @@ def _state(plain: dict[str, Any], numbers: Any, books: Books) -> JointState:
         return part
 
     blocks: dict[Clique, CliqueBlock] = {}
-    for attributes, shape, largest in plain["blocks"]:
+    for attributes, shape, largest, *count in plain["blocks"]:
         clique = tuple((name, size) for name, size in attributes)
         widths = [rule.parts(size) for _, size in clique]
         table = read(prod(shape)).reshape(shape)
         labels = tuple(read(width) for width in widths)
         messages = tuple(read(width) for width in widths)
-        blocks[clique] = CliqueBlock(table, labels, messages, largest)
+        some = sum(count)
+        prices, weights = read(some), read(some)
+        members = tuple(read(some * size).reshape(some, size).astype(np.bool_) for size in shape)
+        blocks[clique] = CliqueBlock(
+            table, labels, messages, largest, DividedCounts(prices, weights, members)
+        )
     beliefs = {(name, size): read(rule.parts(size)) for name, size in plain["beliefs"]}
     if at != len(numbers):
         raise ValueError("too many numbers")
@@ -225,4 +246,5 @@ def _state(plain: dict[str, Any], numbers: Any, books: Books) -> JointState:
         peaks=sum(int(belief.max()) for belief in beliefs.values()),
         room=sum(block.room for block in blocks.values()),
         tables=sum(prod(size for _, size in clique) for clique in blocks),
+        dividing=sum(block.dividing for block in blocks.values()),
     )

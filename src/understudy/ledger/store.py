@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -29,10 +28,10 @@ from understudy.ledger.stored_page import StoredPage
 from understudy.ledger.view import ledger_html
 from understudy.ledger.witness import Witness
 from understudy.privacy.accountant import Accountant
+from understudy.privacy.accounting_rule import NEWEST, AccountingRule
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import Cost
 from understudy.privacy.event import Event, SpentBefore
-from understudy.privacy.joint import RULE_3
 from understudy.privacy.limits import Limits
 from understudy.privacy.recording import as_plain
 from understudy.rational import Number, exact
@@ -72,7 +71,7 @@ class DurableLedger:
         self._witness = witness
         self._clock = clock
         self._database = Database(url, timeout=timeout)
-        self._rule = RULE_3
+        self._rule = NEWEST
         self.limits = Limits() if limits is None else limits
         self._accountant = accountant
         self._blank = self._empty()
@@ -83,7 +82,6 @@ class DurableLedger:
         self._unanswered: dict[str, Debit] = {}
         """Debits that this object committed, so that they need not be read back when their answers come."""
         self._group: GroupCommit[Operation] = GroupCommit(self._commit)
-        self._process = os.getpid()
         try:
             self._is_held()
         except BaseException:
@@ -117,6 +115,11 @@ class DurableLedger:
     @property
     def delta_spent(self) -> Fraction:
         return self._now().books.delta_spent
+
+    @property
+    def accounting(self) -> AccountingRule:
+        self._now()  # what was recorded rules, also where another process has begun the ledger
+        return self._rule
 
     @property
     def remaining(self) -> Cost:
@@ -212,10 +215,10 @@ class DurableLedger:
         hidden: bytes | None = None,
         step: JournalStep | None = None,
     ) -> Debit:
-        return self._submit(Charge.of(event, question, request, analyst, hidden, step))
+        return self._group.submit(Charge.of(event, question, request, analyst, hidden, step))
 
     def settle(self, debit: Debit, answer: bytes, *, hidden: bytes | None = None) -> bytes:
-        return self._submit(Settle(debit, answer, hidden))
+        return self._group.submit(Settle(debit, answer, hidden))
 
     def charge_all(self, wanted: Sequence[WantedCharge]) -> list[Debit | UnderstudyError]:
         found, charges = list[Debit | UnderstudyError](), list[Operation]()
@@ -234,7 +237,7 @@ class DurableLedger:
         return self._submit_all([Settle(debit, answer, None) for debit, answer in answers])
 
     def advance(self, debit: Debit, *, step: int, question: str, answer: bytes, state: bytes) -> bool:
-        return self._submit(Advance(debit, step, short_question(question), answer, state))
+        return self._group.submit(Advance(debit, step, short_question(question), answer, state))
 
     def answered(self, debit: Debit) -> bytes | None:
         return self._read(lambda tx: stored_entries.answered(tx, self.name, debit))
@@ -247,21 +250,12 @@ class DurableLedger:
 
     # ---- the transaction
 
-    def _submit(self, operation: Operation) -> Any:
-        return self._own_group().submit(operation)
-
     def _submit_all(self, operations: Sequence[Operation]) -> list[Any]:
         """What each operation came to, or the refusal that it raised; raises what failed their transaction."""
-        tickets = self._own_group().submit_all(operations)
+        tickets = self._group.submit_all(operations)
         if tickets and tickets[0].is_lost and tickets[0].error is not None:
             raise tickets[0].error
         return [ticket.result if ticket.error is None else ticket.error for ticket in tickets]
-
-    def _own_group(self) -> GroupCommit[Operation]:
-        if os.getpid() != self._process:  # a child has its own queue: its parent's threads do not live here
-            self._group = GroupCommit(self._commit)
-            self._process = os.getpid()
-        return self._group
 
     def _commit(self, tickets: list[Ticket[Operation]]) -> None:
         """One durable transaction for a batch. A refused request leaves the others alone."""

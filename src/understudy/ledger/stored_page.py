@@ -12,7 +12,7 @@ from understudy.ledger import snapshot
 from understudy.ledger.chain import Entry, answer_hash, canonical, commitment, is_sealed
 from understudy.ledger.interface import Debit
 from understudy.ledger.kept import packed, released
-from understudy.ledger.page import Latest, Operation, Page, Settle
+from understudy.ledger.page import Advance, Latest, Operation, Page, Settle
 from understudy.ledger.recorded import Recorded, broken
 from understudy.ledger.schema import ENTRY, KEPT, LEDGER
 from understudy.privacy.event import Event
@@ -79,7 +79,8 @@ class StoredPage(Page):
             if isinstance(one, Settle) and (written := committed.get(one.debit.request)) is not None:
                 self.debits[one.debit.request] = written
                 requests.discard(one.debit.request)
-        held = {one.debit.request: one.debit for one in operations if one.debit is not None}
+        # Of a debit that the caller has, none is made of the stored entry.
+        held = {one.debit.request: one.debit for one in operations if isinstance(one, Settle | Advance)}
         for entry in self._entries_at(number for (number,) in self._fetch(_NUMBERS, requests)):
             request = entry.request or ""
             mine = held.get(request)

@@ -38,15 +38,17 @@ erfc((reach - 1)/sqrt(2v))/2. Bounded noise has one too, and a D at one order a,
 
 Noise on counts that only the rows of a region can move ("Located") is priced jointly. With p the price of the
 noise and f the indicator of the region, two neighbouring tables that differ in the rows x and y lose at most u
-(phi(x) + phi(y)): u = p and phi = f or 1/2 for one count under `replace`; u = p/2 and phi = f for several; u =
-p/F and phi = f under `add-remove m`. All together so cost at most F max (sum of u phi), F = 2 under `replace`,
-else m (Laplace) or m^2 (Gaussian). The maximum is bounded by message passing: for any messages msg_Ca from a
-table T_C to its attributes a, with b_a their sum, it is at most  c + sum_a max b_a + sum_C max(T_C - sum_a
-msg_Ca).  The program makes its sweeps by a fixed rule, which is repeated here in whole numbers. Cells that no
-event has told apart are taken together, which changes no maximum. Ledgers whose terms name accounting 2 or 3 bound
-the work: tables and sweeps are paid from a credit that grows with the number of events, and what it cannot pay
-for is not done; the region of an event is then taken larger, or as everybody. A snapshot holds the hash of all
-this, and of what each analyst, the latest day and the latest month were charged.
+(phi(x) + phi(y)): u = p and phi = f, 1/2 or a mean of both for one count under `replace`; u = p/2 and phi = f
+for several; u = p/F and phi = f under `add-remove m`. All together so cost at most F max (sum of u phi), F = 2
+under `replace`, else m (Laplace) or m^2 (Gaussian). The maximum is bounded by message passing: for any messages
+msg_Ca from a table T_C to its attributes a, with b_a their sum, it is at most c + sum_a max b_a + sum_C max(T_C
+- sum_a msg_Ca). The program makes its sweeps by a fixed rule, which is repeated here in whole numbers. Cells
+that no event has told apart are taken together, which changes no maximum. Ledgers whose terms name accounting 2,
+3 or 4 bound the work: tables and sweeps are paid from a credit that grows with the number of events, and what it
+cannot pay for is not done; the region of an event is then taken larger, or as everybody. Under accounting 4
+every second sweep chooses again which mean of f and 1/2 a count is taken by: (w/p) f + (1 - w/p)/2, with the w
+from 0 to p at which the largest sum inside its region is that outside. A snapshot holds the hash of all this,
+and of what each analyst, the latest day and the latest month were charged.
 
 Only events of one relation, which also names the version of the table and of its declaration, are priced together.
 
@@ -101,11 +103,11 @@ FILTER_TERMS = {
 }
 PI = Decimal("3.14159265358979323846264338327950288419716939937510582097494459230781640628620899862803482534")
 Kept = str | tuple[str, Fraction]
-STARTS = {2: 1 << 25, 3: 1 << 26}  # by rule: the credit of work before the first event
-GRANT, ONCE = (
-    3 << 8,
-    1 << 20,
-)  # of both rules: what each event adds to the credit, sweeps for one event
+STARTS = {2: 1 << 25, 3: 1 << 26, 4: 1 << 28}  # by rule: the credit of work before the first event,
+ONCE = {2: 1 << 20, 3: 1 << 20, 4: 1 << 21}  # the work of the sweeps for one event,
+SWEEPS = {1: 2, 2: 2, 3: 2, 4: 4}  # how many there are when the bound has grown,
+DIVIDED = {1: 0, 2: 0, 3: 0, 4: 1 << 12}  # and the work of dividing the counts of one table
+GRANT = 3 << 8  # what each event adds to the credit
 ROOM, BLOCK, OVERHEAD = (
     1 << 19,
     1 << 16,
@@ -675,7 +677,7 @@ class Purse:
         self.relation, self.factor = "", 0
         self.blocks: dict[tuple, Block] = {}
         self.beliefs: dict[tuple, list[int]] = {}
-        self.rests = self.room = self.tables = 0
+        self.rests = self.room = self.tables = self.dividing = 0
 
     def pay(self, event: dict) -> int:
         """Take an event in; the units by which the total grows."""
@@ -725,7 +727,7 @@ class Purse:
         if self.relation != event["relation"]:  # other rows: what was shown is paid
             self.others += self.shown
             self.flat = self.constant = self.shown = self.swept = self.peaks = 0
-            self.rests = self.room = self.tables = 0
+            self.rests = self.room = self.tables = self.dividing = 0
             self.blocks, self.beliefs = {}, {}
         power = 1 if self.currency == "epsilon" else 2
         self.relation, self.factor = event["relation"], int(known["rows"]) ** power if known["rows"] else 2
@@ -742,7 +744,7 @@ class Purse:
         inner = math.prod(mask.bit_count() for mask in spans.values())
         wide = single and 10 * inner > 3 * math.prod(size for _, size in spans)
         home = None if wide or not spans else self.home(tuple(spans))
-        if home is None or not self.raised(home, spans, weight):
+        if home is None or not self.raised(home, spans, weight, single=single):
             self.constant += -(-weight // 2) if single else weight
 
     def home(self, clique: tuple) -> tuple | None:
@@ -758,7 +760,7 @@ class Purse:
         fits = self.rule > 1 or (size <= 1 << 20 and self.tables + size <= 1 << 24)
         return clique if fits else None
 
-    def raised(self, home: tuple, spans: dict, weight: int) -> bool:
+    def raised(self, home: tuple, spans: dict, weight: int, *, single: bool) -> bool:
         """Put the weight on a region; False where the rule has no room or no credit for it.
 
         Where a table may not get larger, the region is taken by all classes of cells that it touches.
@@ -774,7 +776,7 @@ class Purse:
         ]
         known = self.blocks.get(home)
         block = known or Block(widths)
-        size, before = len(block.table), block.largest
+        size, before, divided = len(block.table), block.largest, block.dividing()
         classes, cuts = block.classes(inside)
         cells = math.prod(len(names) for names in block.names(cuts))
         room = self.room - size + cells if known else self.room + sides + OVERHEAD + cells
@@ -791,7 +793,12 @@ class Purse:
         if not self.can_pay(work):
             return False
         block.cut(inside, cuts)
-        block.add(block.inner(classes, cuts), weight)
+        inner = block.inner(classes, cuts)
+        block.add(inner, weight)
+        if DIVIDED[self.rule]:
+            most = min(DIVIDED[self.rule], ROOM - self.dividing + divided)
+            block.divide(inner if single else None, weight, most)
+            self.dividing += block.dividing() - divided
         if known is None:
             self.blocks[home] = block
             self.tables += math.prod(size for _, size in home)
@@ -807,34 +814,41 @@ class Purse:
     def settle(self) -> None:
         before = self.work
         if self.bound() * 20 > self.swept * 21 and self.can_sweep(before):
-            self.sweep()
-            if self.can_sweep(before):
-                self.sweep()
+            for turn in range(SWEEPS[self.rule]):
+                if self.can_sweep(before):
+                    self.sweep(before, turn)
             self.swept = self.bound()
-        for _ in range(8):
+        for turn in range(8):
             enough = max(self.bound(), self.shown) + self.others <= self.cap
             if enough or not self.blocks or not self.can_sweep(before):
                 break
-            self.sweep()
+            self.sweep(before, turn)
         self.shown = max(self.bound(), self.shown)
 
-    def can_sweep(self, before: int) -> bool:
+    def can_sweep(self, before: int, more: int = 0) -> bool:
         """Whether the rule pays for one more sweep, and whether all sweeps for one event stay within a bound."""
-        return self.rule == 1 or (self.can_pay(self.room) and self.work + self.room <= before + ONCE)
+        work = self.room + more
+        return self.rule == 1 or (self.can_pay(work) and self.work + work <= before + ONCE[self.rule])
 
-    def sweep(self) -> None:
+    def sweep(self, before: int, turn: int) -> None:
+        divide = turn % 2 == 1 and self.dividing > 0 and self.can_sweep(before, self.dividing)
         for clique, block in self.blocks.items():
-            block.sweep(clique, self.beliefs)
+            self.constant += block.sweep(clique, self.beliefs, divide=divide)
         self.rests = sum(block.largest for block in self.blocks.values())
         self.peaks = sum(max(belief) for belief in self.beliefs.values())
-        self.work += self.room
+        self.work += self.room + (self.dividing if divide else 0)
 
     def encoded(self) -> tuple[dict, bytes]:
         """The state as plain values, and its tables as whole numbers of 8 bytes."""
         names = ("others", "flat", "relation", "factor", "constant", "shown", "swept", "joined", "work")
         plain: dict = {name: getattr(self, name) for name in names}
         plain["blocks"] = [
-            [[list(at) for at in clique], block.shape[: len(clique)], block.largest]
+            [
+                [list(at) for at in clique],
+                block.shape[: len(clique)],
+                block.largest,
+                *([len(block.counts)] if DIVIDED[self.rule] else []),
+            ]
             for clique, block in self.blocks.items()
         ]
         plain["beliefs"] = [list(at) for at in sorted(self.beliefs)]
@@ -843,6 +857,11 @@ class Purse:
             axes = len(clique)
             for part in (block.table, *block.labels[:axes], *block.messages[:axes]):
                 numbers.extend(part)
+            numbers.extend(price for price, _, _ in block.counts)
+            numbers.extend(weight for _, weight, _ in block.counts)
+            for axis in range(axes):
+                for _, _, members in block.counts:
+                    numbers.extend(name in members[axis] for name in range(block.shape[axis]))
         for at in sorted(self.beliefs):
             numbers.extend(self.beliefs[at])
         if sys.byteorder == "big":
@@ -856,6 +875,7 @@ class Block:
     Cells of an attribute that lie in the same spans form a class; the table has one number for each product of
     classes, and is the same on all its cells. `labels` gives the class of each cell, `messages` belong to cells,
     and `lows` holds the largest of minus the messages in each class: so a maximum over cells is one over classes.
+    `counts` has the price of each count that may be divided anew, what its region pays, and its classes.
     """
 
     def __init__(self, widths: list[int]) -> None:
@@ -867,6 +887,7 @@ class Block:
         self.lows = [[0], [0], [0]]
         self.axes = axes
         self.largest = 0
+        self.counts: list[list] = []
 
     def classes(self, inside: list[bytes]) -> tuple[list[list[int]], list[list[int]]]:
         """Along each axis the classes that have a cell in the span, and those of them that have one outside."""
@@ -914,6 +935,8 @@ class Block:
                     found += self.table[start + name * inner : start + (name + 1) * inner]
             self.table = found
             self.shape[axis] += len(cut)
+            for _, _, members in self.counts:
+                members[axis] |= {new[name] for name in cut if name in members[axis]}
             self.lows[axis] = self.tops(axis, [-m for m in self.messages[axis]])
 
     def tops(self, axis: int, vector: list[int]) -> list[int]:
@@ -948,13 +971,47 @@ class Block:
                     largest = most
         self.largest = largest
 
-    def sweep(self, clique: tuple, beliefs: dict) -> None:
-        """Each attribute gets an equal share of the block's maxima."""
+    def dividing(self) -> int:
+        """The work of dividing the counts anew."""
+        return len(self.counts) * len(self.table)
+
+    def divide(self, classes: list[list[int]] | None, price: int, most: int) -> None:
+        """Keep a count, if there is one, to be divided; a list that would be more work than `most` is closed."""
+        size = len(self.table)
+        if self.dividing() > max(most - (0 if classes is None else size), 0):
+            self.counts = []
+        if classes is not None and size <= most:
+            self.counts.append([price, price, [set(names) for names in classes]])
+
+    def divided(self, tops: list[list[int]]) -> int:
+        """Divide each count where the largest sums inside and outside are equal; what everybody pays more then."""
+        _, second, third = self.shape
+        bases = [a + b for a in tops[0] for b in tops[1]]
+        whole = [base + value for base in bases for value in tops[2]]
+        whole, raised = list(map(add, whole, self.table)), 0
+        for count in self.counts:
+            price, old, (one, two, three) = count
+            cells = [(i * second + j) * third + k for i in one for j in two for k in three]
+            values = [whole[cell] for cell in cells]
+            for cell in cells:
+                whole[cell] = -LIMIT
+            outside = max(whole)
+            new = min(max(outside - max(values) + old, 0), price) if len(cells) < len(whole) else 0
+            for cell, value in zip(cells, values, strict=True):
+                whole[cell] = value + new - old
+                self.table[cell] += new - old
+            count[1] = new
+            raised += (price - new + 1) // 2 - (price - old + 1) // 2
+        return raised
+
+    def sweep(self, clique: tuple, beliefs: dict, *, divide: bool) -> int:
+        """Each attribute gets an equal share of the maxima; what everybody pays more where counts are divided."""
         axes = self.axes
         arriving = [
             list(map(sub, beliefs[attribute], self.messages[axis])) for axis, attribute in enumerate(clique)
         ]
         tops = [self.tops(axis, vector) for axis, vector in enumerate(arriving)] + [[0]] * (3 - axes)
+        raised = self.divided(tops) if divide else 0
         for axis, most in zip(range(axes), self.maxima(tops), strict=False):
             share = list(map(sub, most, tops[axis]))
             came = arriving[axis]
@@ -968,6 +1025,7 @@ class Block:
             self.messages[axis] = list(map(sub, new, came))
             self.lows[axis] = self.tops(axis, list(map(sub, came, new)))
         self.largest = max(self.row_maxima(self.lows))
+        return raised
 
     def row_maxima(self, sides: list[list[int]]) -> list[int]:
         """For each pair of classes of two axes, the largest of the table plus a vector along each of its axes."""

@@ -8,16 +8,22 @@ Every maximum over cells is taken over classes, since for any vectors v_a along 
     max over cells of (T_C + Σ v_a)  =  max over products of classes of (T_C + Σ max of v_a over the class).
 
 The numbers are therefore those of the table of all cells, at the price of the table of classes.
+
+Single counts may be kept apart in the table, to be divided anew by later sweeps between the rows of their regions
+and everybody (`message_passing`). A list of them that gets too long is closed: they stay as they are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from math import prod
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from understudy.privacy.message_passing import compiled, sweep
 
 Units = NDArray[np.int64]
 Inside = NDArray[np.bool_]
@@ -30,23 +36,64 @@ Clique = tuple[Attribute, ...]
 OVERHEAD = 256
 """What a block counts beside its numbers, wherever room or work is counted."""
 
+MAX_ATTRIBUTES = 3
+"""A clique has at most so many attributes."""
+
 _LEAST = np.iinfo(np.int64).min
+_NONE, _NOBODY = np.zeros(0, np.int64), np.zeros(0, np.bool_)
+
+
+@dataclass(frozen=True)
+class DividedCounts:
+    """Single counts of a block: of each its price, what the rows of its region pay of it by themselves, and the
+    classes along each axis that its region has. Everybody pays half of the rest.
+    """
+
+    prices: Units
+    weights: Units
+    members: tuple[Inside, ...]
+
+    def __len__(self) -> int:
+        return len(self.prices)
+
+    def and_one(self, price: int, classes: Sequence[NDArray[np.intp]]) -> DividedCounts:
+        """One count more, paid by the rows of its region alone."""
+        rows: list[Inside] = []
+        for member, own in zip(self.members, classes, strict=True):
+            row = np.zeros((1, member.shape[1]), np.bool_)
+            row[0, own] = True
+            rows.append(np.concatenate([member, row]))
+        return DividedCounts(np.append(self.prices, price), np.append(self.weights, price), tuple(rows))
+
+    def cut(self, axis: int, classes: NDArray[np.intp]) -> DividedCounts:
+        """The same regions, where these classes of an axis get a second part each, with the next numbers."""
+        members = list(self.members)
+        members[axis] = np.concatenate([members[axis], members[axis].take(classes, axis=1)], axis=1)
+        return replace(self, members=tuple(members))
+
+
+def no_counts(shape: Sequence[int]) -> DividedCounts:
+    """None, over so many classes along each axis."""
+    return DividedCounts(_NONE, _NONE, tuple(np.zeros((0, size), np.bool_) for size in shape))
 
 
 @dataclass(frozen=True)
 class CliqueBlock:
-    """T_C of one clique C over classes, the class of each cell, the messages, and the maximum of what remains."""
+    """T_C of one clique C over classes, the class of each cell, the messages, the maximum of what remains, and the
+    counts in it that later sweeps may divide anew.
+    """
 
     table: Units
     labels: tuple[NDArray[np.int64], ...]
     messages: tuple[Units, ...]
     largest: int
+    counts: DividedCounts
 
     @classmethod
     def empty(cls, widths: Sequence[int]) -> CliqueBlock:
         """No event yet: one class along each axis."""
-        zeros = tuple(np.zeros(width, np.int64) for width in widths)
-        return cls(np.zeros([1] * len(widths), np.int64), zeros, zeros, 0)
+        zeros, shape = tuple(np.zeros(width, np.int64) for width in widths), [1] * len(widths)
+        return cls(np.zeros(shape, np.int64), zeros, zeros, 0, no_counts(shape))
 
     @property
     def room(self) -> int:
@@ -58,13 +105,18 @@ class CliqueBlock:
         """The cells along all of its axes."""
         return sum(len(label) for label in self.labels)
 
+    @property
+    def dividing(self) -> int:
+        """The work of dividing its counts anew, beside that of a sweep."""
+        return len(self.counts) * self.table.size
+
     def refined(self, inside: Sequence[Inside]) -> CliqueBlock:
         """The same numbers over classes that lie in the spans or outside.
 
         Along each axis the cells of a class outside the span keep its number; the others get the next new ones, in
         the order of their classes, unless the whole class is inside.
         """
-        table, labels = self.table, list(self.labels)
+        table, labels, counts = self.table, list(self.labels), self.counts
         for axis, within in enumerate(inside):
             label, size = labels[axis], table.shape[axis]
             cut = np.flatnonzero(_any(label, within, size) & _any(label, ~within, size))
@@ -74,7 +126,8 @@ class CliqueBlock:
             renamed[cut] = size + np.arange(len(cut))
             labels[axis] = np.where(within, renamed[label], label)
             table = np.concatenate([table, table.take(cut, axis=axis)], axis=axis)
-        return CliqueBlock(table, tuple(labels), self.messages, self.largest)
+            counts = counts.cut(axis, cut)
+        return CliqueBlock(table, tuple(labels), self.messages, self.largest, counts)
 
     def refined_size(self, inside: Sequence[Inside]) -> int:
         """How many numbers the table would have over classes that lie in the spans or outside."""
@@ -97,22 +150,52 @@ class CliqueBlock:
         rest = table[at]
         for axis, (side, own) in enumerate(zip(self._tops(-m for m in self.messages), classes, strict=True)):
             rest = rest + _along(side[own], axis, table.ndim)
-        return CliqueBlock(table, self.labels, self.messages, max(self.largest, int(rest.max())))
+        return replace(self, table=table, largest=max(self.largest, int(rest.max())))
 
-    def swept(self, beliefs: Sequence[Units]) -> tuple[CliqueBlock, list[Units]]:
-        """New messages, and the beliefs with them: each attribute gets an equal share of the block's maxima."""
-        axes = self.table.ndim
-        arriving = [belief - message for belief, message in zip(beliefs, self.messages, strict=True)]
-        tops = self._tops(arriving)
-        whole = self._shifted(tops)
-        found: list[Units] = []
-        for axis, (top, label) in enumerate(zip(tops, self.labels, strict=True)):
-            others = tuple(i for i in range(axes) if i != axis)
-            most = (whole.max(axis=others) if others else whole) - top
-            found.append((arriving[axis] + most[label]) // axes)
-        messages = tuple(new - vector for new, vector in zip(found, arriving, strict=True))
-        rest = self._shifted(self._tops(-message for message in messages))
-        return CliqueBlock(self.table, self.labels, messages, int(rest.max())), found
+    def with_count(self, classes: Sequence[NDArray[np.intp]], price: int, most: int) -> CliqueBlock:
+        """A count of `price`, which the table has on a product of classes, as one that may be divided anew.
+
+        `most` bounds the work of dividing the counts of this block: a list that would pass it is closed before.
+        """
+        block = self.within(most - self.table.size)
+        if self.table.size > most:
+            return block
+        return replace(block, counts=block.counts.and_one(price, classes))
+
+    def within(self, most: int) -> CliqueBlock:
+        """The block without counts to divide, where dividing them would be more work than `most`."""
+        return replace(self, counts=no_counts(self.table.shape)) if self.dividing > max(most, 0) else self
+
+    def swept(self, beliefs: Sequence[Units], *, divide: bool, fast: bool) -> tuple[CliqueBlock, int]:
+        """The block with new messages, and what everybody pays more where counts were divided anew. The beliefs
+        are changed in place. `fast` takes the compiled loop, which finds the same numbers.
+        """
+        axes, shape, missing = self.table.ndim, self.table.shape, MAX_ATTRIBUTES - self.table.ndim
+        table, messages, weights = self.table, np.concatenate(self.messages), self.counts.weights
+        prices, members = _NONE, _NOBODY
+        if divide and len(self.counts):
+            table, weights, prices = table.copy(), weights.copy(), self.counts.prices
+            ones = np.ones((len(prices), missing), np.bool_)
+            members = np.concatenate([*self.counts.members, ones], axis=1).ravel()
+        sizes = (*shape, *(1,) * missing)
+        changed: list[Any] = [table.reshape(-1), messages, *beliefs, weights]
+        fixed: list[Any] = [np.concatenate(self.labels), prices, members]
+        memory: Any = np.empty(table.size + 2 * sum(sizes), np.int64)
+        loop: Callable[..., tuple[int, int]] = compiled() if fast else sweep
+        # The compiled loop works on the arrays themselves; without a compiler lists are quicker, and are put back.
+        written = changed if fast else [array.tolist() for array in changed]
+        labels, costs, within = fixed if fast else [array.tolist() for array in fixed]
+        cells, told, *own, paid = written
+        three = (*own, *own[:1] * missing)  # an axis that the clique lacks is not read
+        room = memory if fast else memory.tolist()
+        largest, raised = loop(cells, sizes, axes, labels, told, three, costs, paid, within, room)
+        if not fast:
+            for array, numbers in zip(changed, written, strict=True):
+                array[:] = numbers
+        ends = np.cumsum([len(label) for label in self.labels])
+        split = tuple(messages[end - len(label) : end] for end, label in zip(ends, self.labels, strict=True))
+        counts = self.counts if weights is self.counts.weights else replace(self.counts, weights=weights)
+        return CliqueBlock(table, self.labels, split, largest, counts), raised
 
     def _tops(self, vectors: Iterable[Units]) -> list[Units]:
         """The largest value of each vector in each class of its axis."""
@@ -122,13 +205,6 @@ class CliqueBlock:
             np.maximum.at(top, label, vector)
             found.append(top)
         return found
-
-    def _shifted(self, sides: Sequence[Units]) -> Units:
-        """The table plus a vector along each axis."""
-        whole = self.table
-        for axis, side in enumerate(sides):
-            whole = whole + _along(side, axis, whole.ndim)
-        return whole
 
 
 def _any(label: NDArray[np.int64], within: Inside, size: int) -> Inside:

@@ -96,4 +96,5 @@ def concentrated(event: Event) -> ZCDP:
 
 def delta_units(event: Event) -> int:
     """The δ that an event is charged itself, in whole units of 10^-30, rounded up; 0 for most."""
-    return ceil(known_event(event).delta_cost() * DELTA_UNITS)
+    delta = known_event(event).delta_cost()
+    return ceil(delta * DELTA_UNITS) if delta else 0

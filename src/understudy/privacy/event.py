@@ -24,6 +24,8 @@ from understudy.errors import ParameterError, RefusedError
 from understudy.privacy import gdp
 from understudy.privacy.renyi import checked_order, pure_divergence, selection_divergence
 
+_NOTHING = Fraction(0)
+
 
 class PrivacyLoss(NamedTuple):
     """`times` independent runs of a mechanism whose privacy loss a law dominates.
@@ -89,7 +91,7 @@ class Event:
         two laws of what is told are as far apart as zCDP allows. (Bun and Steinke 2016, Definition 8.1.) The same
         δ is the mass that `renyi_cost` sets aside.
         """
-        return Fraction(0)
+        return _NOTHING
 
     def privacy_losses(self) -> tuple[PrivacyLoss, ...]:
         """Runs that dominate it, all fixed beforehand; none where nobody can be affected."""

@@ -6,7 +6,8 @@ privacy loss of a located event (`event.Located`) for this pair is at most u·(�
 rows the event can see. Let f be the indicator of its region and p the price of its noise, in epsilon for
 Laplace noise and in rho for Gaussian noise:
 
-    replace, one count     u = p      |f(a) - f(b)| and its square are at most φ(a) + φ(b) for φ = f and φ = 1/2
+    replace, one count     u = p      |f(a) - f(b)| and its square are at most φ(a) + φ(b) for φ = f, for φ = 1/2,
+                                      and for all between: t·f + (1 - t)/2 with t from 0 to 1
     replace, split         u = p/2    a row alone moves the counts by half of what two rows do: φ = f
     add-remove m           u = p/F    a person's rows move them by Σ f(r), whose square is at most m·Σ f(r): φ = f
 
@@ -17,6 +18,15 @@ answers: Laplace losses add up pointwise; for Gaussian noise exp((α-1)L - α(α
 this pair, whatever α is. Rounded normal noise of the same variance costs a pair as much as discrete Gaussian noise
 does, so that both kinds are taken together. Under the other filters (`privacy.filter`) D/a and μ²/2 stand for ρ.
 
+How a single count is divided between the rows of its region, t, and everybody, (1 - t)/2, bounds the same loss
+for every t. So it may be chosen after all questions, and again after each of them, by whatever gives the smallest
+sum: under rule 4 sweeps do so (`message_passing`). The least over all divisions,
+
+    minₜ maxₓ Σ pᵢ·(tᵢ·fᵢ(x) + (1 - tᵢ)/2)  =  max over laws μ of rows of Σ pᵢ·min(μ(fᵢ), 1/2),
+
+is by the minimax theorem a maximum of sums in the prices, as it is for fixed t: more events never cost less, and
+two sets of events together never more than one after the other.
+
 The maximum over a universe of 10^20 cells is bounded from above by message passing. Write Φ = c + Σ_C T_C(x_C);
 then for any messages whatever
 
@@ -25,9 +35,9 @@ then for any messages whatever
 since the messages cancel at every x. Better messages are found by sweeps of max-product (MPLP); bad ones cost
 accuracy, never soundness. Everything is whole units, so that a verifier elsewhere finds the same numbers.
 
-The work is bounded by a numbered rule (`AccountingRule`) that the first entry of a ledger names. Whoever may ask
+The work is bounded by a numbered rule (`accounting_rule`) that the first entry of a ledger names. Whoever may ask
 can ask a hundred thousand questions that hardly cost anything, about cells that all have to be told apart. So
-under rules 2 and 3 tables are capped, and every event brings the same small credit of work, whatever it costs,
+under rules 2 to 4 tables are capped, and every event brings the same small credit of work, whatever it costs,
 from which tables and sweeps are paid. What the credit cannot pay for is not done: an event then counts for a
 larger region or for everybody, and the bound keeps the messages that it has. Both are sound.
 """
@@ -39,23 +49,21 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
 from math import prod
+from typing import NamedTuple
 
 import numpy as np
 
+from understudy.privacy.accounting_rule import NEWEST, AccountingRule
 from understudy.privacy.budget import Budget
-from understudy.privacy.clique_block import Attribute, Clique, CliqueBlock, Inside, Units
+from understudy.privacy.clique_block import MAX_ATTRIBUTES, Attribute, Clique, CliqueBlock, Inside, Units
 from understudy.privacy.cost import ZCDP, Cost, PureDP
 from understudy.privacy.event import Event, LaplaceNoise, Located, Span, Together
-
-MAX_ATTRIBUTES = 3
-"""A region on more attributes is taken by the narrowest of them."""
 
 WIDE = Fraction(3, 10)
 """A single count that sees more of the grid than this is taken with φ = 1/2."""
 
 GROWTH = Fraction(21, 20)
-SWEEPS = 2
-"""So many sweeps are made whenever the bound has grown by this factor since the last ones."""
+"""Sweeps are made whenever the bound has grown by this factor since the last ones."""
 
 LARGEST = 1 << 60
 """No more units than this are priced jointly: sums of them stay within 64 bits."""
@@ -63,79 +71,19 @@ LARGEST = 1 << 60
 LAST_SWEEPS = 8
 """So many more before an event is turned down."""
 
+COMPILED = 1 << 13
+"""Sweeps that touch so many numbers, or more, are made by machine code: the compiler takes a moment to load."""
 
-@dataclass(frozen=True)
-class AccountingRule:
-    """How much is told apart, and how much work is done for it. The numbers never change: ledgers name the rule.
 
-    `number`       The name of the rule.
-    `attribute`    The most cells of an attribute that a region is taken by; None: as many as a table may have.
-    `width`        The most parts that an attribute is cut into: in a larger one, runs of cells are one part.
-    `table`        The most cells of a clique, counted without classes; None: no such cap.
-    `tables`       The most cells of all cliques, counted so.
-    `block`        The most products of classes of a clique, beyond which its classes are cut no more.
-    `room`         The most numbers of all blocks (`CliqueBlock.room`).
-    `start`        The credit of work before the first event, in numbers touched; None: work is not bounded.
-    `grant`        What each jointly priced event adds to the credit.
-    `once`         The most work of the sweeps for one event: what bounds the time of a charge, granted or not.
+class Load(NamedTuple):
+    """What a part of an event costs a law μ of rows: units·μ(region), of which joint accounting takes the largest
+    sum over all laws. An empty region is everybody. A count that may be divided (`halved`) costs no law more than
+    half: units·min(μ(region), 1/2).
     """
 
-    number: int
-    attribute: int | None
-    width: int | None
-    table: int | None
-    tables: int | None
-    block: int | None
-    room: int | None
-    start: int | None
-    grant: int
-    once: int | None
-
-    def credit(self, state: JointState) -> int | None:
-        """The work that may still be done; None where it is not bounded."""
-        return None if self.start is None else self.start + self.grant * state.joined - state.work
-
-    def parts(self, size: int) -> int:
-        """How many parts an attribute is cut into."""
-        return -(-size // self.run(size))
-
-    def run(self, size: int) -> int:
-        """How many neighbouring cells are one part."""
-        return 1 if self.width is None else -(-size // self.width)
-
-
-RULE_1 = AccountingRule(
-    number=1,
-    attribute=None,
-    width=None,
-    table=1 << 20,
-    tables=1 << 24,
-    block=None,
-    room=None,
-    start=None,
-    grant=0,
-    once=None,
-)
-"""The rule of every ledger whose first entry names none: versions before 0.2. Its work is not bounded."""
-
-RULE_2 = AccountingRule(
-    number=2,
-    attribute=1 << 16,
-    width=1 << 12,
-    table=None,
-    tables=None,
-    block=1 << 16,
-    room=1 << 19,
-    start=1 << 25,
-    grant=3 << 8,
-    once=1 << 20,
-)
-"""Work is linear in the number of events. Sessions that buy 5,000 counts in two looks each use up its credit."""
-
-RULE_3 = replace(RULE_2, number=3, start=1 << 26)
-"""The rule of new ledgers: the same, with credit for 10,000 questions of every kind of session."""
-
-RULES = {rule.number: rule for rule in (RULE_1, RULE_2, RULE_3)}
+    units: int
+    region: tuple[Span, ...] = ()
+    halved: bool = False
 
 
 @dataclass(frozen=True)
@@ -144,8 +92,9 @@ class JointState:
 
     `shown` is what the located events cost: it never falls, also where a sweep finds that less would do. `rests`
     and `peaks` are the two sums of the bound: of what remains of the blocks, and of the largest beliefs. `room`,
-    `tables` are the sizes of all blocks, with classes and without. `joined` counts the events that were priced
-    jointly and `work` the numbers touched for them, under all relations.
+    `tables` are the sizes of all blocks, with classes and without, and `dividing` is the work of dividing all
+    their counts. `joined` counts the events that were priced jointly and `work` the numbers touched for them,
+    under all relations.
     """
 
     others: int = 0
@@ -161,8 +110,19 @@ class JointState:
     peaks: int = 0
     room: int = 0
     tables: int = 0
+    dividing: int = 0
     joined: int = 0
     work: int = 0
+
+    def beside(self, price: int) -> JointState:
+        """The same with so many units more of events that are no located ones.
+
+        It is copied without looking at each field, since every debit of a ledger makes one.
+        """
+        after = object.__new__(JointState)
+        after.__dict__.update(self.__dict__)
+        after.__dict__["others"] = self.others + price
+        return after
 
     def bound(self) -> int:
         """An upper bound of what the located events cost together."""
@@ -174,7 +134,7 @@ class Joint:
     """The accountant of every ledger: located events jointly, all others by their sum."""
 
     budget: Budget
-    rule: AccountingRule = RULE_3
+    rule: AccountingRule = NEWEST
 
     def start(self) -> JointState:
         return JointState()
@@ -186,13 +146,13 @@ class Joint:
     def after(self, state: JointState, event: Event) -> JointState:
         if isinstance(event, Together):
             if not any(isinstance(part, Located) for part in event.events):
-                return replace(state, others=state.others + _price(self.budget, event))
+                return state.beside(_price(self.budget, event))
             for part in event.events:
                 state = self.after(state, part)
             return state
         price = _price(self.budget, event)
         if not isinstance(event, Located) or not self._joins(state, event, price):
-            return replace(state, others=state.others + price)
+            return state.beside(price)
         if event.relation != state.relation:
             state = _closed(state, event.relation)
         return self._settled(self._added(state, event, price))
@@ -209,7 +169,8 @@ class Joint:
         )
         weight, region = self._weighed(event, price)
         home = self._home(state, tuple((s.attribute, s.size) for s in region)) if region else None
-        found = None if home is None else self._raised(state, home, region, weight)
+        divided = _is_single(event)
+        found = None if home is None else self._raised(state, home, region, weight, divided=divided)
         if found is None:
             return replace(
                 state, constant=state.constant + (-(-weight // 2) if _is_single(event) else weight)
@@ -222,17 +183,17 @@ class Joint:
         region = self._narrowest(event.region)
         return weight, () if _is_single(event) and _is_wide(region) else region
 
-    def loads(self, event: Event) -> list[tuple[int, tuple[Span, ...]]]:
-        """What an event adds to F·Φ(x), part by part: so many units at the rows x of a region; an empty region is
-        everybody. It is what the accountant adds up while its rule has room for all regions.
-        """
+    def loads(self, event: Event) -> list[Load]:
+        """What an event costs a law of rows, part by part, while the rule has room for all regions."""
         if isinstance(event, Together) and any(isinstance(part, Located) for part in event.events):
             return [load for part in event.events for load in self.loads(part)]
         price = _price(self.budget, event)
         if not isinstance(event, Located) or not self.budget.joins(event.noise):
-            return [(price, ())]
+            return [Load(price)]
         weight, region = self._weighed(event, price)
-        return [(_factor(event) * weight, region) if region else (price, ())]
+        if not region:
+            return [Load(price)]
+        return [Load(_factor(event) * weight, region, halved=_is_single(event) and self.rule.divided > 0)]
 
     def _narrowest(self, region: tuple[Span, ...]) -> tuple[Span, ...]:
         """The spans that hold the smallest parts of their attributes: a larger region, on few enough of them."""
@@ -257,13 +218,14 @@ class Joint:
         return None if rule.tables is not None and state.tables + cells > rule.tables else clique
 
     def _raised(
-        self, state: JointState, home: Clique, region: tuple[Span, ...], weight: int
+        self, state: JointState, home: Clique, region: tuple[Span, ...], weight: int, *, divided: bool
     ) -> JointState | None:
-        """The state with `weight` on a region; None where there is no room, or no credit, for it.
+        """The state with `weight` on a region; None where there is no room, or no credit, for it. One that may be
+        divided is remembered for that, where the rule has it so.
 
         Where the classes of a block may not be cut further, the region is taken by all classes that it touches.
         """
-        rule, credit = self.rule, self.rule.credit(state)
+        rule, credit = self.rule, self.rule.credit(state.joined, state.work)
         widths = [rule.parts(size) for _, size in home]
         if credit is not None and credit < sum(widths):
             return None
@@ -293,6 +255,10 @@ class Joint:
         if credit is not None and work > credit:
             return None
         new = cut.raised(classes, weight)
+        if rule.divided:
+            elsewhere = state.dividing - block.dividing
+            most = rule.divided if rule.room is None else min(rule.divided, rule.room - elsewhere)
+            new = new.with_count(classes, weight, most) if divided else new.within(most)
         blocks, beliefs = dict(state.blocks), dict(state.beliefs)
         blocks[home] = new
         for attribute, width in zip(home, widths, strict=True):
@@ -304,6 +270,7 @@ class Joint:
             rests=state.rests + new.largest - block.largest,
             room=room,
             tables=state.tables + (_cells(home) if known is None else 0),
+            dividing=state.dividing + new.dividing - block.dividing,
             work=state.work + work,
         )
 
@@ -311,25 +278,47 @@ class Joint:
         """Sweep when the bound has grown, or would pass the cap, as far as the credit goes; then show it."""
         bound, before = state.bound(), state.work
         if bound * GROWTH.denominator > state.swept * GROWTH.numerator and self._can_sweep(state, before):
-            for _ in range(SWEEPS):
+            for turn in range(self.rule.sweeps):
                 if self._can_sweep(state, before):
-                    state = _swept(state)
+                    state = self._swept(state, before, turn)
             bound = state.bound()
             state = replace(state, swept=bound)
-        for _ in range(LAST_SWEEPS):
+        for turn in range(LAST_SWEEPS):
             enough = max(bound, state.shown) + state.others <= self.budget.cap.units
             if enough or not state.blocks or not self._can_sweep(state, before):
                 break
-            state = _swept(state)
+            state = self._swept(state, before, turn)
             bound = state.bound()
         return state if bound <= state.shown else replace(state, shown=bound)
 
-    def _can_sweep(self, state: JointState, before: int) -> bool:
-        """Whether one more sweep can be paid, after sweeps for this event that began when `before` was done."""
-        credit, once = self.rule.credit(state), self.rule.once
+    def _can_sweep(self, state: JointState, before: int, more: int = 0) -> bool:
+        """Whether one more sweep, and `more` work beside it, can be paid, after sweeps for this event that began
+        when `before` was done.
+        """
+        credit, once = self.rule.credit(state.joined, state.work), self.rule.once
         if credit is None or once is None:
             return True
-        return state.room <= min(credit, before + once - state.work)
+        return state.room + more <= min(credit, before + once - state.work)
+
+    def _swept(self, state: JointState, before: int, turn: int) -> JointState:
+        """New messages for each block in turn. Every second time counts are divided anew, if that can be paid."""
+        divide = bool(turn % 2 and state.dividing and self._can_sweep(state, before, state.dividing))
+        beliefs = {attribute: belief.copy() for attribute, belief in state.beliefs.items()}
+        fast = state.room + state.dividing >= COMPILED
+        blocks, constant = dict(state.blocks), state.constant
+        for clique, block in state.blocks.items():
+            own = [beliefs[attribute] for attribute in clique]
+            blocks[clique], more = block.swept(own, divide=divide, fast=fast)
+            constant += more
+        return replace(
+            state,
+            beliefs=beliefs,
+            blocks=blocks,
+            constant=constant,
+            rests=sum(block.largest for block in blocks.values()),
+            peaks=sum(int(belief.max()) for belief in beliefs.values()),
+            work=state.work + state.room + (state.dividing if divide else 0),
+        )
 
 
 @lru_cache(maxsize=4096)
@@ -379,19 +368,3 @@ def _inside(span: Span | None, size: int, run: int) -> Inside:
     cells = np.zeros(parts * run, np.bool_)
     cells[:size] = np.unpackbits(raw, count=size, bitorder="little")
     return np.asarray(cells.reshape(parts, run).any(axis=1), np.bool_)
-
-
-def _swept(state: JointState) -> JointState:
-    """New messages for each block in turn."""
-    beliefs, blocks = dict(state.beliefs), dict(state.blocks)
-    for clique, block in state.blocks.items():
-        blocks[clique], found = block.swept([beliefs[attribute] for attribute in clique])
-        beliefs.update(zip(clique, found, strict=True))
-    return replace(
-        state,
-        beliefs=beliefs,
-        blocks=blocks,
-        rests=sum(block.largest for block in blocks.values()),
-        peaks=sum(int(belief.max()) for belief in beliefs.values()),
-        work=state.work + state.room,
-    )

@@ -92,14 +92,13 @@ class Limits:
 
         Whoever gives no name draws on one share, together with all others who give none.
         """
-        shares = (
-            (f"analyst {analyst!r}", self.of_analyst(analyst)),
-            (f"day {at[:10]}", self.day),
-            (f"month {at[:7]}", self.month),
-        )
-        for name, size in shares:
-            if size is not None:
-                yield name, floor(size * UNITS)
+        own = self.of_analyst(analyst)
+        if own is not None:
+            yield f"analyst {analyst!r}", floor(own * UNITS)
+        if self.day is not None:
+            yield f"day {at[:10]}", floor(self.day * UNITS)
+        if self.month is not None:
+            yield f"month {at[:7]}", floor(self.month * UNITS)
 
 
 def same_name(name: str) -> str:

@@ -31,6 +31,11 @@ KINDS: dict[str, type[Event]] = {
 }
 """The kinds of event that are recorded by their numbers, by name; `Located` and `Together` are made of them."""
 
+_FIELDS: dict[type[Event], tuple[tuple[str, Any], ...]] = {
+    kind: tuple((field.name, field.default) for field in fields(kind)) for kind in KINDS.values()
+}
+"""The names and defaults of the fields of each kind, found once."""
+
 RATIONAL = re.compile(r"[0-9]{1,4000}(/0*[1-9][0-9]{0,3999})?")
 MASK = re.compile(r"[0-9a-f]+")
 
@@ -49,9 +54,12 @@ def as_plain(event: Event) -> dict[str, Any]:
         return {"event": "Located", "noise": as_plain(event.noise), **where}
     if type(event) is not KINDS.get(type(event).__name__):
         raise ParameterError(f"no ledger can record {type(event).__name__}: it is no kind of event")
-    given = ((field, getattr(event, field.name)) for field in fields(event))
-    parameters = {field.name: str(value) for field, value in given if value != field.default}
-    return {"event": type(event).__name__, **parameters}
+    plain: dict[str, Any] = {"event": type(event).__name__}
+    for name, default in _FIELDS[type(event)]:
+        value = getattr(event, name)
+        if default is MISSING or value != default:
+            plain[name] = str(value)
+    return plain
 
 
 def from_plain(plain: object) -> Event:

@@ -12,7 +12,7 @@ from understudy.privacy.relation import Relation
 from understudy.query.marginal import Marginal
 
 MAX_CELLS = 1 << 16
-"""The most cells of an attribute that a region names: as many as new ledgers tell apart (`joint.RULE_3`)."""
+"""The most cells of an attribute that a region names: as many as new ledgers tell apart (`NEWEST`)."""
 
 
 def located(marginal: Marginal, noise: AdditiveNoise, relation: Relation) -> Event:

@@ -8,11 +8,12 @@ on without a certificate, from a stand-in that is fitted to everything that was 
 
     opening, session, terms,          how one is opened, the session, what it promises, and what that says of the
     population                        population
-    deduction, buyer                  answers from what is known, which wait for nobody; purchases, one by one
+    deduction, purchase_plans, buyer  answers from what is known, which wait for nobody; what questions would
+                                      buy; purchases, one by one
     knowledge, table_bounds, one_way  intervals of counts that follow from what was released
-    policy, ski_rental,               what is bought next, and what questions would buy
-    marginals_rental,
-    histogram_rent, forecast
+    policy, ski_rental,               what is bought next, by what was bought so far
+    marginals_rental, histogram_rent,
+    purchase_record, forecast
     purchase, calibrator, funds       the interface of purchases, their prices, and whether they can be paid
     histogram, direct,                the kinds of purchases
     product_class, marginals_class

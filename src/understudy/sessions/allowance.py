@@ -18,11 +18,17 @@ Why         A question's own counts are bought only where nothing else answers i
             price is a maximum of sums: it is at most the sum of the joint prices of two parts, and more events
             never cost less. Hence the session costs at most C + κ·D. The rule held when C grew last; D only grew
             since, and κ was taken for the least share of β that any later count can get.
-Gain        Many counts cost less than by themselves, or nothing. Let d(x) be what all questions so far would cost
-            the cell x, and s(x) what the session's own counts did (`cell_loads`); after later ones, d'(x) and
-            s'(x) ≤ s(x) + κ·(d'(x) - d(x)). With G = minₓ (κ·d(x) - s(x)), C + s'(x) ≤ C - G + κ·d'(x) for every
-            x, and so the session costs at most C - G + κ·D' then. A cell that nobody asked about has no gain: all
-            that comes later could be about that cell, for which a class was bought too early.
+Gain        Many counts cost less than by themselves, or nothing. Let d(μ) be what all questions so far would cost
+            a law μ of rows, and s(μ) what the session's own counts did (`joint.Load`); after later ones, d'(μ) and
+            s'(μ) ≤ s(μ) + κ·(d'(μ) - d(μ)). With G ≤ κ·d(μ) - s(μ) for every μ, C + s'(μ) ≤ C - G + κ·d'(μ), and
+            so the session costs at most C - G + κ·D' then. G = 0 is one: no question's own counts cost a law more
+            than κ times what it costs by itself. A better one is the least of κ·d - s over single cells
+            (`cell_loads`), if s is taken so that κ·d - s is concave in μ: then it is least at a single cell. What
+            a breakdown or all rows pay is linear in μ, and a count that may be divided costs u·min(μ(R), 1/2),
+            which is concave. So of such a count of the session the part that it would have cost directly too is
+            left as it is, since κ ≥ 1 times that is in d, and for the rest u·μ(R) is taken, which is more. A cell
+            that nobody asked about has no gain: all that comes later could be about that cell, for which a class
+            was bought too early.
 Needed      Where counts cost what they cost by themselves, no deterministic rule that keeps the promise buys
             earlier. Where one class of price P answers all that comes, nothing but direct answers can be bought
             before D ≥ (P - FREE·u)/(RATIO - 1): with a ratio of 3/2 a session that is to answer very many
@@ -58,7 +64,7 @@ from math import ceil, floor
 from understudy.domain.domain import Clique
 from understudy.privacy.cost import UNITS
 from understudy.privacy.event import Event
-from understudy.privacy.joint import Joint
+from understudy.privacy.joint import Joint, Load
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.sessions.answer_memory import identity
@@ -102,10 +108,14 @@ class Allowance:
         self._public = nothing_released
         # Without a cap that matters: an accountant works harder where it would have to refuse, and here nothing
         # is refused, however much all questions would have cost.
-        self._joint = Joint(calibrator.curator.ledger.budget.uncapped())
+        ledger = calibrator.curator.ledger
+        self._joint = Joint(ledger.budget.uncapped(), ledger.accounting)
         self._direct, self._ahead = self._joint.start(), self._joint.start()
         domain = calibrator.curator.domain
         self._alone, self._paid = CellLoads(domain, self._joint), CellLoads(domain, self._joint)
+        self._divided: dict[int, tuple[Load, int]] = {}
+        """What each single count was paid, and what of it would have been paid directly, in units that may be
+        divided; by the digest of the question."""
         self._left, self._counted = float(terms.beta), 0
         self._waiting: deque[Marginal] = deque(maxlen=MOST_WAITING)
         self._known: set[int] = set()
@@ -140,9 +150,20 @@ class Allowance:
         """Remember a purchase ahead."""
         self._ahead = self._joint.after(self._ahead, event)
 
-    def paid(self, event: Event) -> None:
+    def paid(self, event: Event, marginal: Marginal) -> None:
         """Remember what the counts of a question cost, of one look or of another."""
-        self._paid.add(event)
+        self._paid.add(event, whole=True)
+        if (load := _one_divided(self._joint, event)) is not None and self._paid.tells_apart:
+            known, directly = self._divided.get(_digest(marginal), (Load(0, load.region), 0))
+            if known.region == load.region:
+                self._compare(marginal, known._replace(units=known.units + load.units), directly)
+
+    def _compare(self, marginal: Marginal, paid: Load, directly: int) -> None:
+        """Take back half of what a count cost that was also to be paid directly: both would be divided alike."""
+        known, before = self._divided.get(_digest(marginal), (paid, 0))
+        spared = min(paid.units, directly) - min(known.units, before)
+        self._paid.add_load(Load(-spared, paid.region, halved=True))
+        self._divided[_digest(marginal)] = paid, directly
 
     def is_no_dearer(self, event: Event, other: Event) -> bool:
         """Whether an event costs no cell more than another one."""
@@ -192,7 +213,7 @@ class Allowance:
 
     def _gain(self, kappa: Fraction) -> int:
         """G of the module, in units: what every cell was spared of κ times what questions cost by themselves."""
-        return floor(float((float(kappa) * self._alone.units - self._paid.units).min()))
+        return max(0, floor(float((float(kappa) * self._alone.units - self._paid.units).min())))
 
     @property
     def _direct_cost(self) -> int:
@@ -228,11 +249,20 @@ class Allowance:
         event = self._alone_event(marginal, share)
         self._direct = self._joint.after(self._direct, event)
         self._alone.add(event)
+        known, load = self._divided.get(_digest(marginal)), _one_divided(self._joint, event)
+        if known is not None and load is not None and known[0].region == load.region:
+            self._compare(marginal, known[0], load.units)
 
     def _alone_event(self, marginal: Marginal, share: float) -> Event:
         """What a question is charged that is bought by itself."""
         purchase = DirectPurchase.of(self._calibrator, self._public, marginal, share)
         return self._calibrator.charged(purchase.event(self._calibrator))
+
+
+def _one_divided(joint: Joint, event: Event) -> Load | None:
+    """What an event costs that is a single count and may be divided; None for any other."""
+    loads = joint.loads(event)
+    return loads[0] if len(loads) == 1 and loads[0].halved else None
 
 
 def _digest(marginal: Marginal) -> int:

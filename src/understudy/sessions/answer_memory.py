@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from contextlib import suppress
 from typing import Any
 
 from understudy.answer.answer import Answer
-from understudy.domain.refinement import RefinedDomain
 from understudy.ledger.asking_lock import AskingLock
 from understudy.query.marginal import Marginal
 
@@ -43,11 +41,13 @@ class AnswerMemory:
 
     def find(self, marginal: Marginal) -> Answer | None:
         """The answer that was given to a question, if it is remembered."""
-        asked = identity(marginal)
+        asked = marginal.identity
         known = self.paid.get(asked)
         if known is None and (known := self.free.get(asked)) is not None:
-            with suppress(KeyError):  # another thread forgot it just now: it is the answer all the same
+            try:
                 self.free.move_to_end(asked)
+            except KeyError:  # another thread forgot it just now: it is the answer all the same
+                return known
         return known
 
     def keep_free(self, marginal: Marginal, answer: Answer) -> Answer:
@@ -89,8 +89,5 @@ class AnswerMemory:
 
 
 def identity(marginal: Marginal) -> Identity:
-    """A key of a question about one domain, equal for equal questions and quickly made; with the edges that it
-    cuts at, where it does.
-    """
-    known = (marginal.by, marginal.moment, *((f.clique, f.weights.tobytes()) for f in marginal.where.factors))
-    return (*known, marginal.key) if isinstance(marginal.domain, RefinedDomain) else known
+    """What makes two questions of one session the same question."""
+    return marginal.identity

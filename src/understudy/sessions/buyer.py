@@ -1,18 +1,14 @@
 """Buying for a session: one purchase after the other, each written down, charged, made and made known.
 
-There are two locks. `lock` is held by whoever buys, while the table is looked at too. The lock of plans is held
-while the policy is asked or told something, which reads no data: so a price never waits for somebody's look. It is
-let go while a number is found that takes long (`found_once`): so a price waits for no other's simulation. What
-was bought is made known by putting a new `Deduction` in the place of the old one: whoever answers from that waits
-for nobody.
+Whoever buys holds `lock`, while the table is looked at too. Plans have a lock of their own (`purchase_plans`).
+What was bought is made known by putting a new `Deduction` in the place of the old one: whoever answers from that
+waits for nobody.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TypeVar
+from dataclasses import replace
 
 from understudy.answer.answer import Answer, noise_together
 from understudy.curator.curator import Curator
@@ -25,48 +21,33 @@ from understudy.errors import (
 from understudy.ledger.asking_lock import AskingLock
 from understudy.ledger.interface import JournalStep
 from understudy.privacy.cost import Cost
+from understudy.privacy.message_passing import load
 from understudy.query.marginal import Marginal
 from understudy.sessions.answer_memory import AnswerMemory, identity
 from understudy.sessions.asking import Asking, RequestRecord
 from understudy.sessions.calibrator import Calibrator
 from understudy.sessions.checkpoint import SessionCheckpoint
 from understudy.sessions.deduction import Deduction, SessionPromise
-from understudy.sessions.forecast import Forecast
-from understudy.sessions.found_once import planned
 from understudy.sessions.funds import Funds
-from understudy.sessions.histogram import HistogramPurchase, RowCountPurchase
 from understudy.sessions.knowledge import Knowledge
 from understudy.sessions.policy import PurchasePolicy
 from understudy.sessions.purchase import Purchase, PurchaseRequest, PurchaseResult
 from understudy.sessions.purchase_journal import PurchaseJournal
-from understudy.sessions.question_plan import QuestionPlan, without_repeats
+from understudy.sessions.purchase_plans import PurchasePlans
+from understudy.sessions.question_plan import QuestionPlan
 from understudy.sessions.terms import Announced
 from understudy.sessions.within_error import WithinPurchase
 
-Found = TypeVar("Found")
+LOADED_AFTER = 12
+"""After so many purchases of a process joint prices will need machine code (`joint.COMPILED`): it is loaded then,
+while the table is looked at, and not when somebody waits for a price."""
 
 TRIES = 100
 """How often a process starts over because another one bought something in between."""
 
-SERVED, MOST_SERVED = 1 << 8, 1 << 12
-"""Free answers that the policy is not told yet: from the first number on it is told as soon as nobody plans, and
-beyond the second the oldest are forgotten. Then classes count as having saved less, and are bought later."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _PlannedQuestion:
-    """What one question may buy, and of which state of the session that was found."""
-
-    marginal: Marginal
-    analyst: str
-    asked: int
-    known: Deduction
-    changes: int
-    purchases: list[Purchase]
-
 
 class Buyer:
-    """The purchases of one session: its journal, the policy that plans them, and what is `known` after each.
+    """The purchases of one session: its journal, the `plans` of them, and what is `known` after each.
 
     Promise     A purchase is charged once, before the table is looked at, to the analyst who asked for it.
     Why         It and its debit are one transaction, under a request that its number names (`purchase_journal`).
@@ -80,17 +61,13 @@ class Buyer:
         self.memory = AnswerMemory()
         self.owner = owner
         self.calibrator = Calibrator(self.curator, promise.width)
-        self.policy = PurchasePolicy(self.calibrator, promise.terms, promise.nothing_released().knowledge)
+        self.plans = PurchasePlans(promise, self.calibrator, self.memory, self.funds)
         self.nothing = self.curator.ledger.budget.total([])
         self.requests: dict[str, RequestRecord] = {}
+        self._made = 0
         self.asked = 0
         """How many questions the session was asked so far, as far as this process knows."""
-        self.known: Deduction = promise.nothing_released()
         self.lock = AskingLock("session")
-        self._planning = AskingLock("session")
-        self._served: deque[Marginal] = deque(maxlen=MOST_SERVED)
-        self._changes = 0
-        self._plan: _PlannedQuestion | None = None
         self.journal = self.curator.recorded(
             promise.terms.text(),
             lambda text: PurchaseJournal(self.curator.ledger, text, name=name, analyst=owner, lazily=lazily),
@@ -100,6 +77,16 @@ class Buyer:
         )
 
     # ---- what needs no lock
+
+    @property
+    def known(self) -> Deduction:
+        """What is known after the purchases so far, and answers that follow from it."""
+        return self.plans.known
+
+    @property
+    def policy(self) -> PurchasePolicy:
+        """What says which purchase comes next, told of those so far."""
+        return self.plans.policy
 
     def funds(self, analyst: str) -> Funds:
         """What this analyst may still spend."""
@@ -114,99 +101,6 @@ class Buyer:
         """Whether nothing was bought since a plan was made, or only what it says."""
         return plan.step == self.journal.length
 
-    def serve(self, marginal: Marginal) -> None:
-        """Let the policy know of a question that was answered for nothing, sooner or later."""
-        self._served.append(marginal)
-        if len(self._served) >= SERVED:
-            with self._planning.if_free() as entered:
-                if entered:
-                    self._tell_served()
-
-    # ---- plans
-
-    def plan(
-        self,
-        marginals: Sequence[Marginal],
-        analyst: str,
-        *,
-        asked: int,
-        before: Sequence[Purchase] = (),
-        onto: QuestionPlan | None = None,
-    ) -> QuestionPlan:
-        """All that questions may buy if this analyst asks them now, one after the other.
-
-        `asked` is the number of the first of them among all questions of the session; `before` is what quantiles
-        buy before them. Where they come after those of a plan, they are put `onto` it.
-        """
-        known = self.known
-        step = known.step  # of what is known, not of a purchase that is being made and tells nothing yet
-        unknown = [m for m in marginals if self.memory.find(m) is None and known.intervals(m) is None]
-        if not unknown:
-            return QuestionPlan({}, step, before=list(before)) if onto is None else onto
-        if len(unknown) == 1 and not before and onto is None:
-            one = self._planned(unknown[0], analyst, asked)
-            return QuestionPlan({identity(unknown[0]): one.purchases}, one.known.step)
-
-        def of_all() -> QuestionPlan:
-            planned = [*before, *(() if onto is None else onto.purchases)]
-            forecast = self._forecast(analyst, known).after(without_repeats(planned))
-            return forecast.of_all(unknown, asked=asked, step=step, onto=onto)
-
-        found = self._in_plans(of_all)
-        return replace(found, before=list(before)) if onto is None else found
-
-    def plan_of_own(self, marginals: Sequence[Marginal], analyst: str, *, asked: int) -> QuestionPlan:
-        """What questions buy if nothing is bought ahead of them: their own counts alone."""
-        known = self.known
-        unknown = [m for m in marginals if self.memory.find(m) is None and known.intervals(m) is None]
-        return self._in_plans(
-            lambda: self._forecast(analyst, known).own_of_all(unknown, asked=asked, step=known.step)
-        )
-
-    def left_after(self, purchases: Sequence[Purchase]) -> float:
-        """What is left of β, as a probability, after purchases that are planned."""
-        return self._in_plans(lambda: self.policy.after(without_repeats(purchases)).beta.left)
-
-    def _in_plans(self, plan: Callable[[], Found]) -> Found:
-        """Ask the policy, told of free answers before, under the lock of plans, which `planned` may let go."""
-        return planned(self._planning, plan, before=self._tell_served)
-
-    def forecast(self, find: Callable[[Forecast], Found], analyst: str) -> Found:
-        """What `find` makes of what questions buy if this analyst asks them now; nobody else plans meanwhile.
-
-        It may be called again, and changes nothing.
-        """
-        return self._in_plans(lambda: find(self._forecast(analyst, self.known)))
-
-    def _planned(self, marginal: Marginal, analyst: str, asked: int) -> _PlannedQuestion:
-        """What one question buys; whoever was told its price and asks it next does not have it found twice."""
-        return self._in_plans(lambda: self._planned_now(marginal, analyst, asked))
-
-    def _planned_now(self, marginal: Marginal, analyst: str, asked: int) -> _PlannedQuestion:
-        """What one question buys, for whoever holds the lock of plans.
-
-        Whoever buys makes known what it tells without that lock: so what is known is read once, before.
-        """
-        known, plan = self.known, self._plan
-        if (
-            plan is None
-            or (plan.marginal is not marginal and plan.marginal != marginal)
-            or (plan.analyst, plan.asked, plan.changes) != (analyst, asked, self._changes)
-            or plan.known is not known
-        ):
-            purchases = self._forecast(analyst, known).of(marginal, asked=asked)
-            plan = self._plan = _PlannedQuestion(marginal, analyst, asked, known, self._changes, purchases)
-        return plan
-
-    def _forecast(self, analyst: str, known: Deduction) -> Forecast:
-        """What questions buy if this analyst asks them now: what the policy wants and their limits allow."""
-        return Forecast(self.policy, self.funds(analyst), known.knowledge)
-
-    def _tell_served(self) -> None:
-        while self._served:
-            self._changes += 1
-            self.policy.served(self.known.knowledge, self._served.popleft())
-
     # ---- purchases, by whoever holds the lock
 
     def deduced(self, marginal: Marginal, charged: Cost) -> Answer | None:
@@ -215,7 +109,7 @@ class Buyer:
         if answer is None:
             return None
         if not charged.units:
-            self.serve(marginal)
+            self.plans.serve(marginal)
         kept = self.memory.keep_free(marginal, answer)
         return answer if kept is answer else replace(kept, source=answer.source, cost=charged)
 
@@ -233,7 +127,7 @@ class Buyer:
                 self.check_request(asking)
                 known = self.memory.find(marginal)
                 if known is not None:
-                    return replace(known, source="repeat", cost=asking.charged)
+                    return known.repeated(asking.charged)
                 answer = self.deduced(marginal, asking.charged)
                 if answer is not None:  # another process bought what tells it
                     return answer
@@ -245,26 +139,24 @@ class Buyer:
             except InsufficientBudgetError:
                 if is_planned_anew:
                     return None
-                # Others spent since its price was told: less may do.
-                is_planned_anew, self._plan, plan = True, None, None
+                is_planned_anew, plan = True, None
+                self.plans.forget()
         raise RefusedError("other processes are asking in this session all the time; ask again")
 
     def _buy(self, marginal: Marginal, asking: Asking, asked: int, plan: QuestionPlan | None) -> Answer:
         """Make the purchases that are planned for a question, until what was released answers it."""
         if plan is None or not self.holds(plan) or plan.of(marginal) is None:
-            purchases = self._planned(marginal, asking.analyst, asked).purchases
+            purchases = self.plans.of_one(marginal, asking.analyst, asked=asked).purchases
             plan = QuestionPlan({identity(marginal): purchases}, self.journal.length)
         answer = None
         while answer is None:
-            purchase, is_last = self._next(marginal, asking.analyst, asked, plan)
+            purchase, is_last = self.plans.next(marginal, asking.analyst, plan, asked=asked)
             result = self.make(purchase, asking)
             plan.made(purchase, self.journal.length)
             if result.answer is not None and (found := self.memory.find(marginal)):
                 return replace(found, cost=asking.charged)
             answer = self.deduced(marginal, asking.charged) if is_last else None
-        with self._planning:
-            self._changes += 1
-            self.policy.answered(marginal)
+        self.plans.tell(lambda policy: policy.record.answered(marginal))
         return answer
 
     def buy_within(self, purchases: Sequence[WithinPurchase], asking: Asking, *, asked: int) -> bool:
@@ -282,33 +174,10 @@ class Buyer:
             return False
         return True
 
-    def within(
-        self, wanted: Sequence[tuple[Marginal, float]], *, asked: int, after: Sequence[Purchase] = ()
-    ) -> list[WithinPurchase]:
-        """The purchases of marginals within widths of their own, in people, each after those before it.
-
-        All of them come `after` others that are planned.
-        """
-
-        def each() -> list[WithinPurchase]:
-            policy, found = self.policy.after(after) if after else self.policy, list[WithinPurchase]()
-            for marginal, width in wanted:
-                found.append(policy.within(marginal, width, asked=asked))
-                policy = policy.after(found[-1:])
-            return found
-
-        return self._in_plans(each)
-
-    def _next(
-        self, marginal: Marginal, analyst: str, asked: int, plan: QuestionPlan
-    ) -> tuple[Purchase, bool]:
-        """The next purchase of a planned question (`Forecast.next`)."""
-        return self._in_plans(lambda: self._forecast(analyst, self.known).next(marginal, plan, asked=asked))
-
     def open_classes(self, analyst: str) -> None:
         """Buy the classes that the terms order, those that another process bought left out."""
         with self.lock:
-            self._make_all(lambda policy: policy.opening(self.known.knowledge), Asking(analyst, self.nothing))
+            self._make_all(self.plans.next_of_opening, Asking(analyst, self.nothing))
 
     def order(self, named: Announced, asking: Asking) -> None:
         """Buy a class that is ordered, unless it was bought before; and the private number of rows before it.
@@ -317,31 +186,12 @@ class Buyer:
         """
         with self.lock:
             self.catch_up()
-            self.funds(asking.analyst).check(self.planned_order(named))
-            self._make_all(lambda policy: self._of_order(policy, named), asking)
+            self.funds(asking.analyst).check(self.plans.of_order(named))
+            self._make_all(lambda: self.plans.next_of_order(named), asking)
 
-    def planned_order(self, named: Announced) -> list[Purchase]:
-        """All that an order of a class buys; nothing where it was bought before."""
-        return self._in_plans(lambda: self._ordered(named))
-
-    def _ordered(self, named: Announced) -> list[Purchase]:
-        policy, found = self.policy, list[Purchase]()
-        while (purchase := self._of_order(policy, named)) is not None:
-            found.append(purchase)
-            if not isinstance(purchase, RowCountPurchase | HistogramPurchase):
-                break
-            policy = policy.after([purchase])
-        return found
-
-    def _of_order(self, policy: PurchasePolicy, named: Announced) -> Purchase | None:
-        return policy.opening(self.known.knowledge) or policy.ordered(self.known.knowledge, named)
-
-    def _make_all(self, following: Callable[[PurchasePolicy], Purchase | None], asking: Asking) -> None:
+    def _make_all(self, following: Callable[[], Purchase | None], asking: Asking) -> None:
         """Make one purchase after the other, as they follow, until there is none."""
-        while True:
-            purchase = self._in_plans(lambda: following(self.policy))
-            if purchase is None:
-                return
+        while (purchase := following()) is not None:
             try:
                 self.make(purchase, asking)
             except OvertakenError:
@@ -371,9 +221,11 @@ class Buyer:
         if asking.limit is not None:
             asking.limit.charged(result.cost)
         if self._checkpoint.is_due:
-            with self._planning:
-                self._tell_served()
+            with self.plans.at_rest():
                 self._checkpoint.keep(self._state())
+        self._made += 1
+        if self._made == LOADED_AFTER:
+            load()
         return result
 
     def _carry_out(
@@ -387,13 +239,11 @@ class Buyer:
         request = PurchaseRequest(self.journal.request, asking.analyst, step)
         result = purchase.make(self.calibrator, draft, request)
         self._finish(purchase)
-        with self._planning:
-            self._changes += 1
-            self.policy.made(purchase, result.cost)
+        self.plans.tell(lambda policy: policy.record.made(purchase, result.cost))
         self._record(asking, result.cost)
         if result.answer is not None and result.marginal is not None:
             noise = noise_together(
-                self.policy.noises
+                self.policy.record.noises
             )  # it rests on what was bought by now, whatever comes later
             answer = replace(result.answer, beta=float(self.promise.terms.beta), noise=noise)
             if not isinstance(purchase, WithinPurchase):
@@ -418,13 +268,11 @@ class Buyer:
         """
         self.journal.length += 1
         self._checkpoint.note(purchase.kind)
-        with self._planning:
-            self._changes += 1
-            self.policy.note(purchase)
+        self.plans.tell(lambda policy: policy.record.note(purchase))
 
     def _publish(self, draft: Knowledge) -> None:
-        noise = noise_together(self.policy.noises)
-        self.known = replace(self.known, knowledge=draft, step=self.journal.length, noise=noise)
+        noise = noise_together(self.policy.record.noises)
+        self.plans.known = replace(self.known, knowledge=draft, step=self.journal.length, noise=noise)
 
     def catch_up(self) -> bool:
         """Carry out, or read back, every purchase of the journal that this process does not know.
@@ -478,7 +326,7 @@ class Buyer:
         if found is None:
             return False
         self.journal.length, state = found
-        self.policy, self.requests, self.asked = state["policy"], state["requests"], state["asked"]
+        self.plans.policy, self.requests, self.asked = state["policy"], state["requests"], state["asked"]
         self.memory.paid, self.memory.closer = state["paid"], state["closer"]
         self.curator.row_sums.go_on_from(state["row sums"])
         self._publish(state["knowledge"])

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from math import nextafter
+from math import log, nextafter
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
@@ -142,4 +143,6 @@ def _price_within(currency: Currency, moved: Sensitivity, width: int, share: flo
     def suffices(amount: Fraction) -> bool:
         return noise_for(Price(currency, amount), moved).error(exact(share), cells=cells) <= width
 
-    return Price(currency, cheapest(suffices))
+    one = share / max(cells, 1)
+    spreads = log(1 / one) if currency == "epsilon" else -NormalDist().inv_cdf(one / 2)
+    return Price(currency, cheapest(suffices, near=amount_for(currency, moved, width / spreads)))

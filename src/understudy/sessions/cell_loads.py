@@ -1,8 +1,8 @@
 """What events cost at each cell of a small domain: the sums of which joint accounting takes the largest.
 
-The joint price of located events is at most F·maxₓ Φ(x) (`privacy.joint`). Here F·Φ(x) itself is kept for every
-cell x, which says more: how much of the price of some events is paid by every cell, also by the one that pays
-least.
+The joint price of events is the largest sum over laws μ of rows of what they cost each of them (`joint.Load`).
+Here that sum is kept for every cell x, the law that has no other row, which says more: how much of the price of
+some events is paid by every cell, also by the one that pays least.
 
 In a domain of more than `MOST_CELLS` cells only what all cells pay is kept, in one number.
 """
@@ -14,17 +14,18 @@ from numpy.typing import NDArray
 
 from understudy.domain.domain import Domain
 from understudy.privacy.event import Event, Span
-from understudy.privacy.joint import Joint
+from understudy.privacy.joint import Joint, Load
 
 MOST_CELLS = 1 << 10
 """In a domain of more cells they are not told apart."""
 
 
 class CellLoads:
-    """F·Φ(x) of the events that were added, in units of the ledger, along the axes of `units`.
+    """What the events that were added cost each cell, in units of the ledger, along the axes of `units`.
 
-    Promise     `units` is never more than the joint accountant counts at a cell: exact up to the rounding of
-                floats where cells are told apart, else what events add to every cell alike.
+    Promise     `units` is what the joint accountant counts at a cell, exact up to the rounding of floats, where
+                cells are told apart, and else what events add to every cell alike. Of a count that may be divided
+                it is the half that a cell alone pays, or all that a law of rows can (`whole`).
     Why         The loads and regions of an event are those of `Joint.loads`, by which the ledger accounts; what is
                 left out in a large domain is not negative.
     Privacy     Events are public, and so are their sums. Nothing is charged by them: they decide what may be
@@ -38,13 +39,23 @@ class CellLoads:
         self._axes = tuple(attribute.identity for attribute in domain) if known else ()
         self.units: NDArray[np.float64] = np.zeros(domain.shape() if known else ())
 
-    def add(self, event: Event) -> None:
-        """Add what an event costs the cells that it reads."""
-        for units, region in self._joint.loads(event):
-            if not region:
-                self.units = self.units + units
-            elif self._axes:
-                self.units = self.units + units * self._inside(region)
+    def add(self, event: Event, *, whole: bool = False) -> None:
+        """Add what an event costs the cells that it reads; `whole` takes divided counts as if they were not."""
+        for load in self._joint.loads(event):
+            self.add_load(load._replace(halved=load.halved and not whole))
+
+    def add_load(self, load: Load) -> None:
+        """Add what a part of an event costs the cells of its region: half of its units where it may be divided."""
+        units = load.units / 2 if load.halved else load.units
+        if not load.region:
+            self.units = self.units + units
+        elif self.tells_apart:
+            self.units = self.units + units * self._inside(load.region)
+
+    @property
+    def tells_apart(self) -> bool:
+        """Whether cells are told apart: else only what everybody pays is kept."""
+        return bool(self._axes)
 
     def _inside(self, region: tuple[Span, ...]) -> NDArray[np.float64]:
         inside = np.ones(self.units.shape)
@@ -55,20 +66,22 @@ class CellLoads:
         return inside
 
 
-def costs_no_cell_more(joint: Joint, event: Event, other: Event) -> bool:
-    """Whether an event adds to F·Φ(x) no more than another one does, whatever the cell x is.
+def costs_no_cell_more(joint: Joint, event: Event, than: Event) -> bool:
+    """Whether an event costs no law of rows more than another one does.
 
     Promise     Where it says yes, that is so. It may say no where it is so, too.
     Why         Each part of this event costs no more units than the part of the other in its place, and lies
-                within its region; so at every cell each term is at most the other's. That needs no sum over cells,
-                and is the whole comparison for the noise of one marginal, which has one part.
+                within its region; so for every law each term is at most the other's. Where the other costs a law
+                at most half of its units, and this one may cost all of them, it has to have half as many. That
+                needs no sum over cells, and is all that the noise of one marginal needs, which has one part.
     Privacy     It reads events, which are public.
     Cost        O(parts · attributes), in any domain.
     """
-    mine, others = joint.loads(event), joint.loads(other)
+    mine, others = joint.loads(event), joint.loads(than)
     return len(mine) == len(others) and all(
-        units <= most and all(_is_inside(region, span) for span in around)
-        for (units, region), (most, around) in zip(mine, others, strict=True)
+        one.units * (2 if other.halved and not one.halved else 1) <= other.units
+        and all(_is_inside(one.region, span) for span in other.region)
+        for one, other in zip(mine, others, strict=True)
     )
 
 

@@ -254,9 +254,7 @@ class CloserAnswer:
         told = [self._answer(*each) for each in zip(self.marginals, tables, strict=True)]
         cells = tuple(CellCounts(answer, answer.value, answer.error) for answer in told)
         known = self.buyer.known
-        counts = SourceCounts(
-            cells, rows or known.rows(), float(known.promise.terms.beta), self.buyer.nothing
-        )
+        counts = SourceCounts(cells, rows or known.rows, float(known.promise.terms.beta), self.buyer.nothing)
         return largest_half_width(self.question, counts)
 
     def _answer(self, marginal: Marginal, table: IntervalTable) -> Answer:
@@ -291,7 +289,7 @@ class CloserAnswer:
         if not first:
             if widths is None:
                 raise self._unkept(tables, are_counted=are_counted)
-            within = self.buyer.within(self._wanted(tables, widths), asked=asked, after=after)
+            within = self.buyer.plans.within(self._wanted(tables, widths), asked=asked, after=after)
             return _WithinPlan([], [], within, funds.quote(within))
         expected = [
             self._expected(marginal) if marginal in first and is_count(marginal) else table
@@ -300,10 +298,10 @@ class CloserAnswer:
         widths = self._widths(expected, self._expected_rows() if self._everyone in first else None)
         if widths is None:
             raise self._unkept(tables, are_counted=False)
-        counts = self.buyer.plan(first, analyst, asked=asked, before=after)
+        counts = self.buyer.plans.of(first, analyst, asked=asked, before=after)
         counts = replace(counts, before=[]).purchases
         wanted = self._wanted(expected, widths)
-        within = self.buyer.within(wanted, asked=asked + len(first), after=[*after, *counts])
+        within = self.buyer.plans.within(wanted, asked=asked + len(first), after=[*after, *counts])
         return _WithinPlan(first, counts, within, funds.quote([*counts, *within]))
 
     def _widths(self, tables: Sequence[IntervalTable], rows: RowBounds | None = None) -> Widths | None:

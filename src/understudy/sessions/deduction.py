@@ -6,8 +6,9 @@ somebody's purchase. A purchase makes a new one, which takes the old one's place
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from math import floor, inf
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ import numpy as np
 from understudy.answer.answer import Answer
 from understudy.answer.counts import PopulationReach, RowBounds
 from understudy.curator.curator import Curator
+from understudy.curator.row_sums import RowSums
 from understudy.domain.refinement import refines
 from understudy.errors import ParameterError, QueryError
 from understudy.privacy.cost import Cost
@@ -25,11 +27,14 @@ from understudy.sessions.cut_knowledge import CutKnowledge
 from understudy.sessions.direct import intervals
 from understudy.sessions.histogram import rows_error
 from understudy.sessions.knowledge import UNBOUNDED, IntervalTable, Knowledge, boxes_of, nearest
-from understudy.sessions.population import Population, by_tilting, by_transfer, narrower
+from understudy.sessions.population import Population, by_tilting, by_transfer, narrower, spent_on_rows
 from understudy.sessions.terms import Terms
 
 if TYPE_CHECKING:
     from understudy.sessions.fitted_standin import FittedStandin
+
+REMEMBERED = 1 << 7
+"""What was spent, for so many states of a ledger, whose certificate is remembered."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,9 +79,18 @@ class SessionPromise:
 
     def _population_after(self, request: str | None) -> Population:
         """The same after the purchase of a request and all before it; None for what the ledger holds now."""
-        error = self._share_error
-        tilting = by_tilting(self.curator, self.terms, self.rows, share_error=error, request=request)
-        return narrower(tilting, self._transfer)
+        return self._population_of(spent_on_rows(self.curator, request))
+
+    @cached_property
+    def _population_of(self) -> Callable[[RowSums], Population]:
+        """The same for what was spent; remembered, since all answers between two purchases rest on the same."""
+
+        def found(spent: RowSums) -> Population:
+            error = self._share_error
+            tilting = by_tilting(self.curator, self.terms, self.rows, spent, share_error=error)
+            return narrower(tilting, self._transfer)
+
+        return lru_cache(maxsize=REMEMBERED)(found)
 
     def population_of_shares(self) -> PopulationReach | None:
         """How far shares of a number of rows that is not known exactly can be from the population's now."""
@@ -107,11 +121,9 @@ class SessionPromise:
             return answer
         known = self._population_after(request)
         reach = known.of_counts(answer, self.width, most)
-        if reach is None:
+        if reach is None or known.beta is None or known.theorem is None:
             return answer
-        return replace(
-            answer, population_error=reach, population_beta=known.beta, population_theorem=known.theorem
-        )
+        return answer.with_population(reach, known.beta, known.theorem)
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,6 +167,7 @@ class Deduction:
         answer = Answer(marginal, value, error, noisy, charged, beta, source, noise=noise)
         return self.promise.certified(answer, self.knowledge.total[1])
 
+    @cached_property
     def rows(self) -> RowBounds:
         """What is known of the number of rows, and how far shares of it can be from the population's."""
         least, most = self.knowledge.total

@@ -103,8 +103,9 @@ class CellFamily:
         if self.kind == "subsets":
             return True
         if self.kind == "cells":
-            return int(cells.sum()) == 1
-        one_run = int(np.abs(np.diff(np.r_[0, cells.astype(np.int8), 0])).sum()) == 2
+            return int(np.count_nonzero(cells)) == 1
+        run = cells.astype(bool, copy=False).tobytes().strip(b"\0")  # a byte for each cell
+        one_run = bool(run) and b"\0" not in run
         return one_run and bool(self.kind == "ranges" or cells[0 if self.kind == "prefixes" else -1])
 
     def holds_kind(self, kind: Kind) -> bool:

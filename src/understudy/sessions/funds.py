@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from understudy.errors import InsufficientBudgetError, RefusedError
 from understudy.ledger.interface import Ledger
-from understudy.privacy.cost import Cost
+from understudy.privacy.cost import Cost, delta_units
 from understudy.privacy.event import Event, Together
 from understudy.sessions.calibrator import Calibrator
 from understudy.sessions.purchase import Purchase
@@ -47,10 +47,20 @@ class Funds:
 
     def is_payable(self, purchases: Sequence[Purchase]) -> bool:
         """Whether the analyst's part of the budget pays for all of the purchases now; not what has no price."""
+        left = self.ledger.available(self.analyst)
         try:
-            return self.quote(purchases).units <= self.ledger.available(self.analyst).units
+            return self._are_far_below(purchases, left) or self.quote(purchases).units <= left.units
         except RefusedError:
             return False
+
+    def _are_far_below(self, purchases: Sequence[Purchase], left: Cost) -> bool:
+        """Whether so much is left that purchases can be paid for sure, by their separate prices.
+
+        What has a δ of its own is not: the budget may have none for it, which a quote tells.
+        """
+        events = [self._event(purchase) for purchase in purchases]
+        alone = sum(self.ledger.budget.price(event).units for event in events)
+        return left.units >= FAR_BELOW * alone and not any(map(delta_units, events))
 
     def check(self, purchases: Sequence[Purchase]) -> None:
         """Raise an `InsufficientBudgetError` where the purchases cannot all be paid now.
@@ -58,8 +68,7 @@ class Funds:
         The joint price, which takes longer to compute, is found only where the separate prices leave a doubt.
         """
         left = self.ledger.available(self.analyst)
-        alone = sum(self.ledger.budget.price(self._event(purchase)).units for purchase in purchases)
-        if left.units >= FAR_BELOW * alone or (cost := self.quote(purchases)).units <= left.units:
+        if self._are_far_below(purchases, left) or (cost := self.quote(purchases)).units <= left.units:
             return
         limit = OTHERS if cost.units <= self.ledger.remaining.units else ""
         raise InsufficientBudgetError(

@@ -108,14 +108,14 @@ class PartAnswers:
             kept = self.buyer.memory.keep_free(marginal, answers[place])
             if kept is not answers[place]:  # another thread's, who may have paid for it
                 answers[place] = replace(kept, source=answers[place].source, cost=nothing)
-            self.buyer.serve(marginal)
+            self.buyer.plans.serve(marginal)
         self.count(len(answers))
         return answers
 
     def repeated(self, marginal: Marginal) -> Answer | None:
         """The answer that was given to a question before, if it is remembered."""
         known = self.buyer.memory.find(marginal)
-        return None if known is None else replace(known, source="repeat", cost=self.buyer.nothing)
+        return None if known is None else known.repeated(self.buyer.nothing)
 
     def count(self, questions: int) -> None:
         """Count questions; other threads may do so at the same time: it is about right, which is enough."""
@@ -124,7 +124,7 @@ class PartAnswers:
 
     def planned(self, marginals: Sequence[Marginal], analyst: str) -> QuestionPlan:
         """All that questions may buy if this analyst asks them now, one after the other."""
-        return self.buyer.plan(marginals, analyst, asked=self.buyer.asked + 1)
+        return self.buyer.plans.of(marginals, analyst, asked=self.buyer.asked + 1)
 
     def with_cost(self, answers: list[Answer], asking: Asking) -> list[Answer]:
         """The answers of a question; what earlier attempts under its request were charged is told with the first.

@@ -153,10 +153,11 @@ class PlannedSums:
     def begin(self, by: Clique, where: Box, *, share: float, weight: float) -> None:
         """Counts are about to be drawn: they become the second term of sums, and plan one with a share of β."""
         mine = by, where.key
-        self.recent = self.recent * (1 - 1 / MEMORY) + self._is_third(by, where)
+        related = list(self._related(by, where))
+        self.recent = self.recent * (1 - 1 / MEMORY) + any(self._is_drawn(third) for _, third, _ in related)
         if mine in self._observed:
             return  # drawn before: its noise is known to whoever asks now
-        for first, third, signs in self._related(by, where):
+        for first, third, signs in related:
             held = self._observed[first]
             if held.share and first not in self._taken and third not in self._observed:
                 self._taken.add(first)
@@ -217,10 +218,6 @@ class PlannedSums:
         estimate = plan.signs[0] * first.noisy + plan.signs[1] * second.noisy
         return KnownTerms(estimate, first.weight, left / (1 - first.weight) ** 2)
 
-    def _is_third(self, by: Clique, where: Box) -> bool:
-        """Whether two boxes were bought that make a third with this one: their difference, or their union."""
-        return any(self._is_drawn(third) for _, third, _ in self._related(by, where))
-
     def _is_drawn(self, counted: Counted) -> bool:
         held = self._observed.get(counted)
         return held is not None and held.noisy is not None
@@ -232,11 +229,13 @@ class PlannedSums:
             name = attribute.name
             if name in by:
                 continue
-            rest, whole = _without(key, name), _bits(np.ones(attribute.size, bool))
-            mine = _bits(where.sides[name]) if name in where.sides else whole
+            rest, whole = _without(key, name), _all_bits(attribute.size)
             others = self._along.get((by, name, rest), ())
             if name in where.sides and (by, rest) in self._observed:
                 others = (*others, (whole, (by, rest)))
+            if not others:
+                continue
+            mine = _bits(where.sides[name]) if name in where.sides else whole
             for bits, first in others:
                 if bits & mine == mine and bits != mine:
                     yield first, (by, _with(rest, attribute.size, name, bits ^ mine, self.domain)), (1, -1)
@@ -248,6 +247,11 @@ class PlannedSums:
 
 def _bits(cells: NDArray[np.bool_]) -> int:
     return int.from_bytes(np.packbits(cells).tobytes(), "big")
+
+
+def _all_bits(size: int) -> int:
+    """`_bits` of all cells of an attribute."""
+    return ((1 << size) - 1) << -size % 8
 
 
 def _without(key: Place, name: str) -> Place:

@@ -1,7 +1,7 @@
 """What a session buys next: the counts of a question by themselves, or something that answers others as well.
 
-What is left of β is kept by the `beta_account`, what own counts would cost is found by `own_counts`, and what may
-be bought ahead by `permission`; here it is decided which of them is taken, and remembered what was bought.
+What was bought, and what is left of β, is kept by the `purchase_record`; what own counts would cost is found by
+`own_counts`, and what may be bought ahead by `permission`. Here it is decided which of them is taken.
 """
 
 from __future__ import annotations
@@ -9,26 +9,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from copy import copy
 from dataclasses import replace
-from functools import cached_property, singledispatchmethod
 from typing import Any, Self
 
-from understudy.domain.refinement import RefinedDomain
-from understudy.mechanism.additive import usual_noise
-from understudy.privacy.cost import Cost
-from understudy.privacy.event import Event
 from understudy.query.box import Box
 from understudy.query.marginal import Marginal
 from understudy.rational import Number
-from understudy.sessions.allowance import Allowance
 from understudy.sessions.beta_account import CELLS, HISTOGRAMS, TOTAL, BetaAccount
 from understudy.sessions.beta_spending import BEFORE, LEAST_SHARE, part_of_class, part_of_left
 from understudy.sessions.calibrator import Calibrator, coarse, rounded
 from understudy.sessions.completing import CompletingPurchase
-from understudy.sessions.direct import BOUNDED, DirectPurchase
+from understudy.sessions.direct import DirectPurchase
 from understudy.sessions.families import Kind
 from understudy.sessions.histogram import HistogramPurchase, RowCountPurchase
-from understudy.sessions.histogram_rent import HistogramRents, due_at
-from understudy.sessions.knowledge import Knowledge, Place, boxes_of
+from understudy.sessions.histogram_rent import due_at
+from understudy.sessions.knowledge import Knowledge, boxes_of
 from understudy.sessions.looks import LookPurchase, next_look
 from understudy.sessions.marginals_class import MarginalsPurchase
 from understudy.sessions.marginals_rental import MarginalsSkiRental, cell_of
@@ -37,9 +31,10 @@ from understudy.sessions.own_counts import OwnCounts, OwnCountsOffers
 from understudy.sessions.permission import Permission
 from understudy.sessions.product_class import ProductPurchase, is_feasible
 from understudy.sessions.purchase import Purchase
-from understudy.sessions.ski_rental import MOST_OF_BETA, SkiRental
+from understudy.sessions.purchase_record import PurchaseRecord, is_cut
+from understudy.sessions.ski_rental import MOST_OF_BETA
 from understudy.sessions.small_groups import MOST_OF_CLASS, GroupCountPurchase
-from understudy.sessions.terms import AllMarginals, Announced, Conjunctions, Terms
+from understudy.sessions.terms import Announced, Conjunctions, Terms
 from understudy.sessions.within_error import WithinPurchase
 
 ANNOUNCED = 0.9
@@ -79,7 +74,7 @@ _KINDS = {
 
 
 class PurchasePolicy:
-    """Plans purchases, and keeps account of what was bought.
+    """Says which purchases come next, by what was bought so far.
 
     Promise     The shares of β of all purchases that are planned and noted add up to at most β (`beta_account`).
     Privacy     Plans are functions of the declaration, the terms, the questions and released values alone.
@@ -90,27 +85,20 @@ class PurchasePolicy:
     def __init__(self, calibrator: Calibrator, terms: Terms, nothing_released: Knowledge) -> None:
         self._calibrator = calibrator
         self._terms = terms
-        self._ski_rental = SkiRental(calibrator)
-        self._allowance = Allowance(calibrator, terms, nothing_released)
-        self.beta = BetaAccount(float(terms.beta), rows_are_public=calibrator.relation.rows_are_public)
+        self.record = PurchaseRecord(calibrator, terms, nothing_released)
+        self._allowance, self._ski_rental = self.record.allowance, self.record.ski_rental
+        self._marginals_rental, self._cells_rental = self.record.marginals_rental, self.record.cells_rental
         self._permission = Permission(calibrator, terms, self._allowance, self.beta)
         self._own_counts = OwnCountsOffers(calibrator, terms, self._permission)
-        self._histograms: set[tuple[str, bool]] = set()
-        self._histograms_cost = 0.0
         self._offered: dict[tuple[str, bool], HistogramPurchase] = {}
-        self._rows_bought = False
-        self._groups: set[Place] = set()
-        self._orders: set[int] = set()
-        self._marginals_rental = MarginalsSkiRental()
-        self._cells_rental = MarginalsSkiRental(of_cells=True)
-        self._histogram_rents = HistogramRents(calibrator)
         self._tried: dict[int, float] = {}
         self._saved_for = 0
-        self._paid = 0.0
-        """What counts and classes, which share what is left of β, have cost so far, in ε or ρ."""
         self._domain = calibrator.curator.domain
-        self.noises: tuple[str, ...] = ()
-        """The noises that purchases were made with so far, each once, as `Answer.noise` names them."""
+
+    @property
+    def beta(self) -> BetaAccount:
+        """What is left of β after the purchases so far."""
+        return self.record.beta
 
     def read(self, plan: Mapping[str, Any]) -> Purchase:
         """The purchase that a plan in the journal describes."""
@@ -121,126 +109,13 @@ class PurchasePolicy:
         ahead counts against the allowance. Rents are those of purchases that were made.
         """
         other, planned = copy(self), tuple(purchases)
-        other._histograms, other.beta = set(self._histograms), copy(self.beta)
-        for purchase in planned:
-            other.note(purchase)
+        other.record = self.record.after(planned)
         ahead = tuple(filter(_is_ahead, planned))
         other._permission = replace(
             self._permission, beta=other.beta, planned=(*self._permission.planned, *ahead)
         )
         other._own_counts = replace(self._own_counts, permission=other._permission)
         return other
-
-    # ---- what was bought
-
-    def note(self, purchase: Purchase) -> None:
-        """Take a purchase's share from β, and remember its noise, and what is bought once only: it stands in the
-        journal.
-        """
-        self.beta.note(purchase)
-        usual = usual_noise(self._calibrator.currency)
-        is_bounded = isinstance(purchase, DirectPurchase | WithinPurchase) and purchase.is_certain
-        self.noises = tuple(dict.fromkeys((*self.noises, BOUNDED if is_bounded else usual)))
-        if isinstance(purchase, RowCountPurchase):
-            self._rows_bought = True
-        elif isinstance(purchase, HistogramPurchase):
-            self._histograms.add((purchase.name, purchase.plain_cells))
-            self._histograms_cost += float(purchase.price.amount)
-
-    @singledispatchmethod
-    def made(self, purchase: Purchase, charged: Cost) -> None:
-        """Remember a purchase that was made, and what the ledger charged for it, for later choices."""
-        self._bought_ahead(purchase)
-
-    @made.register
-    def _(self, purchase: RowCountPurchase, charged: Cost) -> None:
-        pass  # every session needs it, one that buys nothing ahead too
-
-    @made.register
-    def _(self, purchase: WithinPurchase, charged: Cost) -> None:
-        pass  # who asks directly for an error pays as much: it is on both sides of the allowance
-
-    @made.register
-    def _(self, purchase: ProductPurchase, charged: Cost) -> None:
-        self._paid += float(purchase.price.amount)
-        self._ski_rental.bought(purchase)
-        if purchase.asked_for:
-            self._allowance.asked_for(self._event(purchase), purchase.by, purchase.where)
-        elif not purchase.ordered and (
-            not self._is_announced(Conjunctions(purchase.by)) or purchase.where.factors
-        ):
-            self._bought_ahead(purchase)
-
-    @made.register
-    def _(self, purchase: GroupCountPurchase, charged: Cost) -> None:
-        self._paid += float(purchase.price.amount)
-        self._groups.add(purchase.box.key)
-        self._bought_ahead(purchase)
-
-    @made.register
-    def _(self, purchase: MarginalsPurchase, charged: Cost) -> None:
-        self._paid += float(purchase.price.amount)
-        self._orders.add(purchase.order)
-        if not purchase.ordered and not self._is_announced(AllMarginals(purchase.order)):
-            self._bought_ahead(purchase)
-
-    @made.register
-    def _(self, purchase: DirectPurchase, charged: Cost) -> None:
-        self._allowance.asked(purchase.marginal)
-        self._rented(purchase, charged, again=False)
-
-    @made.register
-    def _(self, purchase: LookPurchase, charged: Cost) -> None:
-        if not purchase.second:
-            self._allowance.asked(purchase.marginal)
-        self._rented(purchase, charged, again=purchase.second)
-
-    @made.register
-    def _(self, purchase: CompletingPurchase, charged: Cost) -> None:
-        self._allowance.asked(purchase.marginal)
-        self._rented(purchase, charged, again=False)
-
-    def _rented(self, purchase: OwnCounts, charged: Cost, *, again: bool) -> None:
-        """Remember what a question's own counts cost, as rent of the classes that would have answered it."""
-        marginal, price = purchase.marginal, purchase.price
-        if not self._terms.is_direct:
-            self._allowance.paid(self._event(purchase))
-        self._paid += float(price.amount)
-        if marginal.moment is not None or _is_cut(marginal) or self._terms.is_direct:
-            return  # no class of counts of declared cells would have answered it
-        self._histogram_rents.pay(marginal, float(price.amount))
-        if marginal.by:
-            self._marginals_rental.pay(marginal, price.amount, again=again)
-        elif (box := Box.of(marginal.where)) is not None:
-            self._ski_rental.pay(box, price, charged.amount, again=again)
-            if (cell := cell_of(box)) is not None:
-                self._cells_rental.pay(cell, charged.amount, again=again)
-
-    def _is_announced(self, announced: Announced) -> bool:
-        """Whether a class was ordered by the session's terms: then it is not bought ahead."""
-        if isinstance(announced, AllMarginals):
-            return announced in self._terms.classes
-        names = {self._domain.clique(c.names) for c in self._terms.classes if isinstance(c, Conjunctions)}
-        return announced.names in names
-
-    def _bought_ahead(self, purchase: Purchase) -> None:
-        if not self._terms.is_direct:
-            self._allowance.bought(self._event(purchase))
-
-    def _event(self, purchase: Purchase) -> Event:
-        return self._calibrator.charged(purchase.event(self._calibrator))
-
-    def answered(self, marginal: Marginal) -> None:
-        """Remember a question that was answered by what was bought for it, its own counts left out."""
-        self._allowance.asked(marginal)
-
-    def served(self, knowledge: Knowledge, marginal: Marginal) -> None:
-        """Remember a question that was answered for nothing: classes that do so have paid off."""
-        self._allowance.asked(marginal)
-        alone = not (marginal.by or marginal.moment or _is_cut(marginal))
-        box = Box.of(marginal.where) if alone else None
-        if box is not None:
-            self._ski_rental.serve(box, self._single_price, knowledge)
 
     # ---- planning
 
@@ -249,7 +124,7 @@ class PurchasePolicy:
 
         None where all of them were bought. Raises a `QueryError` where an announced class is too large.
         """
-        if not self._calibrator.relation.rows_are_public and not self._rows_bought:
+        if not self._calibrator.relation.rows_are_public and not self.record.rows_bought:
             return RowCountPurchase.of(self._calibrator, float(self._terms.beta) * TOTAL)
         for i, announced in enumerate(self._terms.classes):
             share = rounded(self.beta.left * ANNOUNCED / (len(self._terms.classes) - i))
@@ -274,10 +149,10 @@ class PurchasePolicy:
         if isinstance(named, Conjunctions):
             return product_class(self._calibrator, knowledge, named, share)
         check_class(self._calibrator, named)
-        if any(bought >= named.order for bought in self._orders):
+        if any(bought >= named.order for bought in self.record.orders):
             return None
         for attribute in self._domain:
-            if attribute.size > 1 and (attribute.name, True) not in self._histograms:
+            if attribute.size > 1 and (attribute.name, True) not in self.record.histograms:
                 return self._histogram(attribute.name, plain=True)
         return MarginalsPurchase.of(self._calibrator, knowledge, named.order, share)
 
@@ -287,7 +162,7 @@ class PurchasePolicy:
             held = (
                 self._ski_rental.holds(self._domain.clique(named.names))
                 if isinstance(named, Conjunctions)
-                else any(bought >= named.order for bought in self._orders)
+                else any(bought >= named.order for bought in self.record.orders)
             )
             if not held and covers(self._calibrator, named, marginal):
                 return place
@@ -298,7 +173,7 @@ class PurchasePolicy:
 
         Its price takes long to find: it is found again only when what was paid has grown by a fiftieth.
         """
-        if self._paid < 1.02 * self._tried.get(place, -1.0):
+        if self.record.paid < 1.02 * self._tried.get(place, -1.0):
             return None
         named, share = self._terms.expected[place], coarse(self.beta.left * ORDERED)
         if isinstance(named, Conjunctions):
@@ -307,7 +182,7 @@ class PurchasePolicy:
             offer = MarginalsPurchase.of(self._calibrator, knowledge, named.order, share)
         if offer is not None and self._permission.permits([offer], asked=asked):
             return offer
-        self._tried[place] = self._paid
+        self._tried[place] = self.record.paid
         return None
 
     def preparations(self, marginal: Marginal, *, asked: int) -> list[Purchase]:
@@ -321,12 +196,13 @@ class PurchasePolicy:
         if self._awaited(marginal) is not None or (not marginal.by and self._is_saved_for(box)):
             return []
         histograms = list[Purchase]()
-        cost = self._histograms_cost
+        cost = self.record.histograms_cost
         for name in marginal.clique:
             plain = bool(marginal.by)
-            if self._domain[name].size < 2 or not self._histograms.isdisjoint({(name, False), (name, plain)}):
+            is_known = not self.record.histograms.isdisjoint({(name, False), (name, plain)})
+            if self._domain[name].size < 2 or is_known:
                 continue
-            worth = self._histogram_rents.worth(
+            worth = self.record.histogram_rents.worth(
                 name, plain=plain, asked=asked, ahead=self._terms.ahead(asked)
             )
             if worth < due_at(0.0, self._single_price):
@@ -392,7 +268,7 @@ class PurchasePolicy:
         Raises as `direct` does.
         """
         ahead, direct = self._terms.ahead(asked), self.counts(knowledge, marginal, asked=asked)
-        if self._terms.is_direct or marginal.moment is not None or _is_cut(marginal):
+        if self._terms.is_direct or marginal.moment is not None or is_cut(marginal):
             return direct
         if (awaited := self._awaited(marginal)) is not None:  # nothing else uses up the allowance for it
             return self._expected(knowledge, awaited, asked=asked) or direct
@@ -432,7 +308,7 @@ class PurchasePolicy:
         if share < LEAST_SHARE:
             return None
         group = GroupCountPurchase.of(self._calibrator, knowledge, wanted.where, share)
-        if group is None or group.box.key in self._groups:
+        if group is None or group.box.key in self.record.groups:
             return None
         if group.price.amount > MOST_OF_CLASS * wanted.price.amount:
             return None
@@ -448,8 +324,10 @@ class PurchasePolicy:
         asked: int,
     ) -> MarginalsPurchase | None:
         """The class of all marginals, where the rent of questions like this one makes it due."""
+        if self.record.orders:
+            return None
         ahead = self._terms.ahead(asked)
-        order = 0 if self._orders else rental.due(self._calibrator, marginal, price, asked=asked, ahead=ahead)
+        order = rental.due(self._calibrator, marginal, price, asked=asked, ahead=ahead)
         if not order:
             return None
         rent = rental.rent + float(price)
@@ -469,25 +347,18 @@ class PurchasePolicy:
 
         Then nothing else is bought ahead for it: what may be spent ahead is kept for the class.
         """
-        return not self._orders and 0 < len(box.sides) <= self._saved_for and cell_of(box) is not None
+        return not self.record.orders and 0 < len(box.sides) <= self._saved_for and cell_of(box) is not None
 
     def _paid_before(self) -> float:
         """What counts and classes have cost so far, and what parts of β for classes reckon with beside."""
-        return self._paid + BEFORE * self._single_price
+        return self.record.paid + BEFORE * self._single_price
 
-    @cached_property
+    @property
     def _single_price(self) -> float:
-        """The price of one count with an even part of β, in ε or ρ: what other prices are compared with."""
-        share = rounded(float(self._terms.beta) / self._terms.queries)
-        return float(self._calibrator.price_of_counts(self._calibrator.single_count, share, 1).amount)
+        return self.record.single_price
 
 
 def _is_ahead(purchase: Purchase) -> bool:
     """Whether a purchase that is planned for a question is not asked for: it needs the allowance."""
     asked_for = isinstance(purchase, ProductPurchase) and purchase.asked_for
     return not asked_for and not isinstance(purchase, OwnCounts | RowCountPurchase | WithinPurchase)
-
-
-def _is_cut(marginal: Marginal) -> bool:
-    """Whether a question cuts declared cells, of which classes are made."""
-    return isinstance(marginal.domain, RefinedDomain)

@@ -40,6 +40,7 @@ from numpy.typing import NDArray
 from understudy.answer.answer import Answer
 from understudy.answer.counts import PopulationReach
 from understudy.curator.curator import Curator
+from understudy.curator.row_sums import RowSums
 from understudy.declaration.declaration import Protect
 from understudy.errors import LedgerError
 from understudy.sessions.terms import Terms
@@ -54,6 +55,9 @@ within their errors of the table (Theorem T), or in all (the CVaR transfer)."""
 
 MOST = BETA / 100
 """For the CVaR transfer the β of a session may be at most this: it enters the half-width divided by `BETA`."""
+
+UNREADABLE = "the ledger could not be read: nobody knows what was spent"
+"""Said of what was spent where the ledger does not tell."""
 
 TILTING = "Theorem T (tilting), our own, not peer reviewed"
 TRANSFER = "CVaR transfer"
@@ -132,21 +136,31 @@ def narrower(tilting: Population, transfer: Population) -> Population:
     return replace(first, check=other.half_width)
 
 
-def by_tilting(
-    curator: Curator, terms: Terms, rows: int, *, share_error: float | None = None, request: str | None = None
-) -> Population:
-    """The half-width by Theorem T, for what the ledger holds now, of a table of at least so many rows.
+def spent_on_rows(curator: Curator, request: str | None) -> RowSums:
+    """What was spent, as Theorem T counts it, by what the ledger holds now.
 
-    With the `request` of a purchase it is for what was spent up to that purchase, itself included: whoever chose
-    the question had seen no more. The session's shares are within `share_error` of the table's, or within alpha
-    where that is None.
+    With the `request` of a purchase it is what was spent up to that purchase, itself included: whoever chose the
+    question had seen no more.
+    """
+    if _outside(curator) is not None:
+        return RowSums()  # no theorem is about this table, whatever was spent
+    try:
+        return curator.row_sums.now() if request is None else curator.row_sums.upto(request)
+    except LedgerError:
+        return RowSums(other=UNREADABLE)
+
+
+def by_tilting(
+    curator: Curator, terms: Terms, rows: int, spent: RowSums, *, share_error: float | None = None
+) -> Population:
+    """The half-width by Theorem T, for what was `spent`, of a table of at least so many rows.
+
+    The session's shares are within `share_error` of the table's, or within alpha where that is None.
     """
     if (reason := _outside(curator)) is not None:
         return Population(None, reason)
-    try:
-        spent = curator.row_sums.now() if request is None else curator.row_sums.upto(request)
-    except LedgerError:
-        return Population(None, "the ledger could not be read: nobody knows what was spent")
+    if spent.other == UNREADABLE:
+        return Population(None, UNREADABLE)
     if spent.other:
         return Population(None, f"the ledger has {spent.other}")
     order = _order(curator, rows)

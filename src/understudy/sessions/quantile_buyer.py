@@ -121,8 +121,8 @@ class QuantileBuyer:
                 before += found
             return before, ranges
 
-        before, ranges = self._buyer.forecast(find, analyst)
-        whole = self._buyer.plan(others, analyst, asked=asked + len(before), before=[*after, *before])
+        before, ranges = self._buyer.plans.forecast(find, analyst)
+        whole = self._buyer.plans.of(others, analyst, asked=asked + len(before), before=[*after, *before])
         whole = replace(whole, before=before)
         if not self._buyer.funds(analyst).is_payable(whole.purchases):
             return None
@@ -265,7 +265,7 @@ class QuantileBuyer:
                 cost = funds.quote([*planned_now, *others]).units
                 if asking.charged.units + cost > told:
                     break  # its price was told, and is kept
-                if buyer.left_after([*planned_now, *others]) < whole.left:
+                if buyer.plans.left_after([*planned_now, *others]) < whole.left:
                     break  # what is planned for the other parts needs its shares of β
                 buyer.asked += 1
                 plan = QuestionPlan({identity(count): planned_now}, buyer.journal.length)
@@ -282,7 +282,7 @@ class QuantileBuyer:
             found = forecast.of(count, asked=asked) if all_of_it else forecast.own_counts(count, asked=asked)
             return found
 
-        return self._buyer.forecast(find, asking.analyst)
+        return self._buyer.plans.forecast(find, asking.analyst)
 
     # ---- answers
 

@@ -6,7 +6,6 @@ What both may buy is planned together before the first purchase, so that the pri
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 
 from understudy.answer.answer import Answer
@@ -42,6 +41,9 @@ class QuestionAnswers:
 
     def free(self, marginals: Sequence[Marginal], running: Running, asking: Asking) -> list[Answer] | None:
         """Answers from what is known now; None where something would have to be bought."""
+        if not running:
+            known = self._parts.free(marginals)
+            return None if known is None else self._parts.with_cost(known, asking)
         if self._plan_with_quantiles(marginals, running, asking.analyst) is not None:
             return None
         told = self.quantiles.told(marginals, running)
@@ -61,8 +63,10 @@ class QuestionAnswers:
 
         `plan` is what parts without quantiles may buy, where that was planned before.
         """
+        if not running:
+            return self._parts.answers(marginals, asking, plan, uncertified=uncertified)
         self._buyer.check_request(asking)
-        with self._parts.curator.one_question(marginals) if running else nullcontext():
+        with self._parts.curator.one_question(marginals):
             plan = self._bought_for_quantiles(marginals, running, asking) or plan
             ahead = asking.charged
             told = self.quantiles.told(marginals, running)

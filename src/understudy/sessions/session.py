@@ -26,13 +26,14 @@ stopped.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import overload
 
 from understudy.answer.answer import Answer
 from understudy.answer.around_question import AroundQuestion
 from understudy.answer.counts import CellCounts, SourceCounts
 from understudy.answer.limits import MAX_CELLS, check_cells
-from understudy.answer.reader import Asked, QuestionReader, ReadQuestion
+from understudy.answer.reader import REMEMBERED, Asked, QuestionReader, ReadQuestion
 from understudy.answer.select_question import SelectQuestion
 from understudy.answer.sql_answer import SqlAnswer
 from understudy.answer.unit_error import unit_of
@@ -120,11 +121,13 @@ class Session:
         self._promise = SessionPromise.of(curator, terms)
         check_noise(curator.calibration, terms.noise)
         self.rows = self._promise.rows
+        self._beta = float(terms.beta)
         self.width = self._promise.width
         # Of the number of rows a session knows as much as it needs, so that a share needs no count of everyone.
         self._reader = QuestionReader.of(
             curator.declaration, counts_everyone=False, measured="positions", refines=True, size=text_size
         )
+        self._put_text = lru_cache(maxsize=REMEMBERED)(self._put_anew)
         self._buyer = Buyer(self._promise, name=self.name, owner=self.owner, lazily=lazily)
         self._parts = PartAnswers(curator, self._buyer)
         self._answers = QuestionAnswers(self._parts)
@@ -261,9 +264,16 @@ class Session:
         return SeveralQuestions(put, payer, self._parts, self._answers.quantiles, self._answered)
 
     def _put(self, question: Asked, error: Number | None) -> PutQuestion:
+        if error is None and isinstance(question, str):
+            return self._put_text(question)
         asked = self._reader.read(question)
         within = None if error is None else float(positive(error, "error"))
         return PutQuestion(asked, tuple(self._least(asked.marginals)), _running(asked), within)
+
+    def _put_anew(self, text: str) -> PutQuestion:
+        """A question in words, within the session's own error, that is not remembered."""
+        asked = self._reader.read(text)
+        return PutQuestion(asked, tuple(self._least(asked.marginals)), _running(asked), None)
 
     def _answered(
         self,
@@ -332,7 +342,7 @@ class Session:
                 return None
             self._parts.count(1)
             return asked.answer(self._as_counts(self._parts.with_cost(answers, asking)))
-        asking = self._asking(analyst, request, marginals, asked.words)
+        asking = self._asking(self._payer(analyst), request, marginals, asked.words)
         self._buyer.check_request(asking)
         answers = self._answers.free(marginals, put.running, asking)
         return None if answers is None else asked.answer(self._as_counts(answers))
@@ -352,7 +362,7 @@ class Session:
         what the custodian's reading found to be unreadable with an `UnreadableError`.
         """
         marginals = self._least(marginals)
-        asking = self._asking(analyst, request, marginals)
+        asking = self._asking(self._payer(analyst), request, marginals)
         return self._counts(marginals, asking, {}, uncertified=uncertified)
 
     def _counts(
@@ -380,19 +390,20 @@ class Session:
         return [least_refined(marginal, declared) for marginal in marginals]
 
     def _check(self, marginals: Sequence[Marginal]) -> None:
-        if any(isinstance(marginal.moment, QuantileEnd) for marginal in marginals):
-            raise QueryError("a session answers quantiles from bins", remedy="ask in SQL, or ask the project")
+        for marginal in marginals:
+            if isinstance(marginal.moment, QuantileEnd):
+                raise QueryError(
+                    "a session answers quantiles from bins", remedy="ask in SQL, or ask the project"
+                )
         check_cells(marginals, self.max_cells)
         self.curator.check_readable(marginals)
 
     def _as_counts(self, answers: Sequence[Answer]) -> SourceCounts:
+        cells = [CellCounts(one, one.value, one.error, through=self._through(one)) for one in answers]
         return SourceCounts(
-            tuple(
-                CellCounts(answer, answer.value, answer.error, through=self._through(answer))
-                for answer in answers
-            ),
-            self._known.rows(),
-            float(self.terms.beta),
+            tuple(cells),
+            self._known.rows,
+            self._beta,
             self._buyer.nothing,
         )
 
@@ -437,7 +448,7 @@ class Session:
 
         Reads no data and spends nothing. Raises as `buy` does, but for what cannot be paid.
         """
-        return self._buyer.funds(self._payer(analyst)).quote(self._buyer.planned_order(checked_class(named)))
+        return self._buyer.funds(self._payer(analyst)).quote(self._buyer.plans.of_order(checked_class(named)))
 
     def buy(self, named: Announced, *, analyst: str | None = None) -> Cost:
         """Buy a class of questions at once: `ranges`, `conjunctions`, `pool` or `marginals`.
@@ -502,7 +513,7 @@ class Session:
             self._payer(analyst)
             self._parts.count(1)
             return repeated
-        asking = self._asking(analyst, request, [marginal])
+        asking = self._asking(self._payer(analyst), request, [marginal])
         return self._parts.answers([marginal], asking, None, uncertified=uncertified)[0]
 
     def _payer(self, analyst: str | None) -> str:
@@ -516,10 +527,10 @@ class Session:
         return payer
 
     def _asking(
-        self, analyst: str | None, request: str | None, marginals: Sequence[Marginal], words: str = ""
+        self, payer: str, request: str | None, marginals: Sequence[Marginal], words: str = ""
     ) -> Asking:
         question = "" if request is None else digest(words or "; ".join(m.key for m in marginals))
-        return Asking(self._payer(analyst), self._buyer.nothing, words, request, question)
+        return Asking(payer, self._buyer.nothing, words, request, question)
 
     def __repr__(self) -> str:
         promise = f"±{self.width:,} people, beta {float(self.terms.beta):g}"
@@ -539,7 +550,7 @@ class Session:
 
 def _running(asked: ReadQuestion[Answer | SqlAnswer]) -> Running:
     """The quantiles of a question, by the places of their marginals."""
-    return asked.running if isinstance(asked, SelectQuestion | AroundQuestion) else {}
+    return asked.running if isinstance(asked, (SelectQuestion, AroundQuestion)) else {}
 
 
 def is_shared(ledger: Ledger, name: str) -> bool:

@@ -236,9 +236,9 @@ class SeveralQuestions:
             else:
                 told = self._quantiles.places(marginals, put.running)
                 others = [one for i, one in enumerate(marginals) if i not in told]
-                plan = self._buyer.plan(others, self._analyst, asked=asked, onto=plan)
+                plan = self._buyer.plans.of(others, self._analyst, asked=asked, onto=plan)
             asked += len(marginals)
-        plan.left = self._buyer.left_after(plan.purchases)
+        plan.left = self._buyer.plans.left_after(plan.purchases)
         return plan, planned_apart
 
     def _ready(self, place: int, limit: ChargeLimit) -> QuestionPlan | None:
@@ -264,7 +264,7 @@ class SeveralQuestions:
             return None
         if not own or limit.pays(self._quote(own)):
             return self._plan
-        plan = buyer.plan_of_own(put.marginals, self._analyst, asked=buyer.asked + 1)
+        plan = buyer.plans.of_own(put.marginals, self._analyst, asked=buyer.asked + 1)
         limit.check(self._quote(plan.purchases))
         return plan
 
@@ -277,7 +277,7 @@ class SeveralQuestions:
         if place in self._apart or not planned or not is_own(planned):
             return
         asked = self._buyer.asked + 1
-        if is_own(self._buyer.plan(put.marginals, self._analyst, asked=asked).purchases):
+        if is_own(self._buyer.plans.of(put.marginals, self._analyst, asked=asked).purchases):
             return
         plan, apart = self._planned(place)
         if limit.pays(self._told(plan.purchases)):
@@ -295,10 +295,10 @@ class SeveralQuestions:
             return found.purchases
         told = self._quantiles.places(put.marginals, put.running)
         others = [one for i, one in enumerate(put.marginals) if i not in told]
-        return self._buyer.plan(others, self._analyst, asked=asked).purchases
+        return self._buyer.plans.of(others, self._analyst, asked=asked).purchases
 
     def _go_on(self) -> None:
         """Go on with the plan after a question apart, where that left what is planned enough of β."""
         plan = self._plan
-        if self._buyer.left_after(plan.purchases) >= plan.left:
+        if self._buyer.plans.left_after(plan.purchases) >= plan.left:
             plan.step, plan.moved = self._buyer.journal.length, True

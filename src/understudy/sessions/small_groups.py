@@ -23,10 +23,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import floor, log, sqrt
+from math import floor, sqrt
 from typing import Any, ClassVar
 
-from understudy.mechanism.additive import Additive
+from understudy.mechanism.additive import Additive, usual_reach
 from understudy.privacy.event import Event
 from understudy.privacy.price import Price
 from understudy.query.box import Box, from_plain, plain
@@ -35,7 +35,6 @@ from understudy.query.marginal import Marginal
 from understudy.sessions.calibrator import Calibrator
 from understudy.sessions.knowledge import Knowledge, ReleasedTable, around
 from understudy.sessions.purchase import PurchaseRequest, PurchaseResult
-from understudy.theory.normal_law import ndtri
 
 LIKELY = 1.3
 """In deviations: nine of ten groups turn out to be small that are bought as such."""
@@ -68,7 +67,7 @@ class GroupCountPurchase:
         low, high = knowledge.interval(box)
         if high <= 2 * calibrator.width:
             return None
-        band = log(1 / share) / sqrt(2) if calibrator.is_pure else -float(ndtri(share / 2))
+        band = usual_reach(calibrator.currency, share)
         gap, deviation = 2 * calibrator.width - (low + high) / 2, (high - low) / 2 / DEVIATIONS
         error = enough_for(gap, deviation, band)
         if error < 1:

@@ -25,19 +25,38 @@ def browser() -> Iterator[Browser]:
         yield opened
 
 
+@pytest.fixture(scope="module")
+def kept() -> Iterator[dict[Any, Watched]]:
+    """Pages of people who are logged in at a usual window, for all tests: each costs Chromium new processes."""
+    logged_in: dict[Any, Watched] = {}
+    yield logged_in
+    for one in logged_in.values():
+        one.close()
+    assert [wrong for one in logged_in.values() for wrong in one.wrong] == []
+
+
 @pytest.fixture
-def watching(browser: Browser, town: ServedTown) -> Iterator[Any]:
+def watching(browser: Browser, town: ServedTown, kept: dict[Any, Watched]) -> Iterator[Any]:
     """Opens pages for somebody; at the end of the test nothing may have gone wrong on any of them."""
     opened: list[Watched] = []
 
     def watch(name: str, door: str = "http", **given: Any) -> Watched:
-        opened.append(Watched(browser, town, name, door, **given))
-        return opened[-1]
+        usual = next((place for place, one in enumerate((PHONE, DESK)) if given == one), None)
+        watched = kept.get((name, door, usual)) or Watched(browser, town, name, door, **given)
+        if usual is not None:
+            kept[name, door, usual] = watched
+        if watched not in opened:
+            opened.append(watched)
+        return watched
 
     yield watch
+    wrong = [wrong for one in opened for wrong in one.wrong]
     for one in opened:
-        one.close()
-    assert [wrong for one in opened for wrong in one.wrong] == []
+        if one in kept.values():
+            one.wrong.clear()
+        else:
+            one.close()
+    assert wrong == []
 
 
 def walk(watching: Any, **given: Any) -> None:

@@ -1,0 +1,93 @@
+"""The rules of joint accounting: how much is told apart, and how much work is done for it (`privacy.joint`).
+
+The first entry of a ledger names its rule by a number. A ledger goes on under the rule that it began with, so that
+whoever verifies it finds the same totals: new rules are added here, and none is ever changed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+
+@dataclass(frozen=True)
+class AccountingRule:
+    """How much is told apart, and how much work is done for it. The numbers never change: ledgers name the rule.
+
+    `number`       The name of the rule.
+    `attribute`    The most cells of an attribute that a region is taken by; None: as many as a table may have.
+    `width`        The most parts that an attribute is cut into: in a larger one, runs of cells are one part.
+    `table`        The most cells of a clique, counted without classes; None: no such cap.
+    `tables`       The most cells of all cliques, counted so.
+    `block`        The most products of classes of a clique, beyond which its classes are cut no more.
+    `room`         The most numbers of all blocks (`CliqueBlock.room`).
+    `start`        The credit of work before the first event, in numbers touched; None: work is not bounded.
+    `grant`        What each jointly priced event adds to the credit.
+    `once`         The most work of the sweeps for one event: what bounds the time of a charge, granted or not.
+    `sweeps`       How many sweeps are made when the bound has grown. Every second one divides counts.
+    `divided`      The most work of dividing the counts of one block; 0: counts stay as they are charged first.
+    """
+
+    number: int
+    attribute: int | None
+    width: int | None
+    table: int | None
+    tables: int | None
+    block: int | None
+    room: int | None
+    start: int | None
+    grant: int
+    once: int | None
+    sweeps: int = 2
+    divided: int = 0
+
+    def credit(self, joined: int, work: int) -> int | None:
+        """The work that may still be done after that of so many events; None where it is not bounded."""
+        return None if self.start is None else self.start + self.grant * joined - work
+
+    def parts(self, size: int) -> int:
+        """How many parts an attribute is cut into."""
+        return -(-size // self.run(size))
+
+    def run(self, size: int) -> int:
+        """How many neighbouring cells are one part."""
+        return 1 if self.width is None else -(-size // self.width)
+
+
+RULE_1 = AccountingRule(
+    number=1,
+    attribute=None,
+    width=None,
+    table=1 << 20,
+    tables=1 << 24,
+    block=None,
+    room=None,
+    start=None,
+    grant=0,
+    once=None,
+)
+"""The rule of every ledger whose first entry names none: versions before 0.2. Its work is not bounded."""
+
+RULE_2 = AccountingRule(
+    number=2,
+    attribute=1 << 16,
+    width=1 << 12,
+    table=None,
+    tables=None,
+    block=1 << 16,
+    room=1 << 19,
+    start=1 << 25,
+    grant=3 << 8,
+    once=1 << 20,
+)
+"""Work is linear in the number of events. Sessions that buy 5,000 counts in two looks each use up its credit."""
+
+RULE_3 = replace(RULE_2, number=3, start=1 << 26)
+"""The same, with credit for 10,000 questions of every kind of session."""
+
+RULE_4 = replace(RULE_3, number=4, start=1 << 28, once=1 << 21, sweeps=4, divided=1 << 12)
+"""Single counts are divided anew, by more sweeps, with credit for these."""
+
+NEWEST = RULE_4
+"""The rule of new ledgers."""
+
+RULES = {rule.number: rule for rule in (RULE_1, RULE_2, RULE_3, RULE_4)}
