@@ -107,7 +107,7 @@ PHASES = {
         "QuestionReader.read": "reads the question",
         "PartAnswers.free": "deduces what is known",
         "Buyer.catch_up": "catches up with others",
-        "Buyer._planned": "plans the purchase",
+        "PurchasePlans.of_one": "plans the purchase",
         "Buyer.make": "writes it down and learns",
         "PurchaseRequest.measure": "keeps the order of access",
         "SessionPromise.certified": "bounds the population",
