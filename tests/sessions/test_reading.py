@@ -525,7 +525,7 @@ def test_the_terminal_shows_the_error_against_the_population(tmp_path, monkeypat
     assert told["population_error"] > told["error"]
     shown = runner.invoke(app, [*common, "SELECT smoker, count(*) AS n FROM town GROUP BY smoker"]).output
     assert re.search(
-        r"within [\d,.e+]+ \(n\) of what the population behind the table has, .* 0\.9495, by Theorem T", shown
+        r"within [\d,.]+ \(n\) of what the population behind the table has, .* 0\.9495, by Theorem T", shown
     )
     told = json.loads(runner.invoke(app, [*common, "--json", "SELECT count(*) FROM town"]).stdout)["answers"][
         0

@@ -20,6 +20,7 @@ from understudy.answer.around_question import AroundQuestion
 from understudy.answer.counts import CellCounts, RowBounds, SourceCounts
 from understudy.answer.reader import CountQuestion, ReadQuestion
 from understudy.answer.sql_answer import SqlAnswer
+from understudy.pages.notebook import number
 from understudy.privacy.cost import Cost
 from understudy.query.cell_noise import CellNoise
 from understudy.query.marginal import Marginal
@@ -47,7 +48,7 @@ class ColumnForecast:
         unit = f"({self.unit})" if not self.column else "in its own unit"
         if self.error is None:
             return f"{name}no bound can be forecast"
-        return f"{name}about ± {self.error:,.4g} {unit}, if all declared cells were equally frequent"
+        return f"{name}about ± {number(self.error)} {unit}, if all declared cells were equally frequent"
 
 
 def forecast(

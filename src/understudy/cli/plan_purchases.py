@@ -107,6 +107,8 @@ def _plain(one: PurchasePlan) -> dict[str, object]:
 
 
 def _show(one: PurchasePlan, *, wanted: float | None) -> None:
+    from understudy.pages.notebook import number
+
     say(one.what)
     for each in one.errors:
         if each.error is None:
@@ -114,7 +116,7 @@ def _show(one: PurchasePlan, *, wanted: float | None) -> None:
             continue
         sign = "" if each.what.endswith("from") else "± "
         unit = "" if each.unit == each.what else f" {each.unit}"
-        say(f"  {each.what}: {sign}{each.error:,.4g}{unit}")
+        say(f"  {each.what}: {sign}{number(each.error)}{unit}")
     own = f", and delta {float(one.delta):.3g}" if one.delta else ""
     price = f"{percent(one.share)} of the budget ({one.cost.currency} {one.cost.amount:.4g}{own})"
     if not one.reached:

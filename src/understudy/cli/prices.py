@@ -40,12 +40,14 @@ ROUNDING = 1e-6
 def error_line(error: float, unit: str) -> str:
     """How far off the counts of an answer, or its numbers in a unit of their own, would be.
 
-    >>> error_line(1200.0, "people"), error_line(0.5, "avg(age)")
-    ('  each count ± 1,200 people', '  each number ± 0.5 (avg(age))')
+    >>> error_line(1200.0, "people"), error_line(333_812.4, "avg(income)")
+    ('  each count ± 1,200 people', '  each number ± 333,812 (avg(income))')
     """
     if unit == "people":
         return f"  each count ± {error:,.0f} people"
-    return f"  each number ± {error:,.4g} ({unit})"
+    from understudy.pages.notebook import half_width_in
+
+    return f"  each number {half_width_in(error, unit)}"
 
 
 def noise_told(noise: str | None) -> str:

@@ -58,11 +58,13 @@ def remarks(opened: Session, answer: Answer | SqlAnswer) -> Iterator[str]:
 def _reach(answer: Answer | SqlAnswer) -> str:
     """How far an answer can be from the population's, at its worst: in words, by column where it has several."""
     if isinstance(answer.population_error, tuple):
+        from understudy.pages.notebook import number
+
         columns = zip(answer.columns, zip(*answer.population_error, strict=True), strict=True)  # type: ignore[union-attr]
         released = [(column.name, reach) for column, reach in columns if column.kind == "value"]
         worst = [(name, None if None in reach else max(reach)) for name, reach in released]
         return ", ".join(
-            f"{'an unknown distance' if off is None else f'{off:,.4g}'} ({name})" for name, off in worst
+            f"{'an unknown distance' if off is None else number(off)} ({name})" for name, off in worst
         )
     widest = float(answer.population_error.max())  # type: ignore[union-attr]
     return f"{widest:.4g} of the rows" if widest < 1 else f"{widest:,.0f} people"

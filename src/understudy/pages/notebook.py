@@ -167,7 +167,7 @@ def half_width_in(error: float, unit: str) -> str:
     """
     if unit == "people":
         return f"{half_width(error)} people"
-    return f"± {error:,.4g} ({unit})" if isfinite(error) else "no bound"
+    return f"{half_width(error)} ({unit})" if isfinite(error) else half_width(error)
 
 
 def certainty(beta: float) -> str:

@@ -8,6 +8,7 @@ from math import inf
 from typing import Any
 
 from understudy.domain.instant import seconds_of
+from understudy.pages.notebook import number
 from understudy.server.gate_reply import GateReply
 from understudy.server.pg import wire
 from understudy.server.pg.states import Refusal
@@ -76,7 +77,7 @@ def answered(reply: GateReply, names: Sequence[str]) -> bytes:
     source, share = str(answer.get("source", "")), float(answer.get("share") or 0.0)
     price = f"price {amount(answer.get('cost', {}))} ({part(share)} of the budget)" if share else "free"
     widths = [
-        f"{name} within ± {_number(width)}" if width < inf else f"{name} has a row without a bound"
+        f"{name} within ± {number(width)}" if width < inf else f"{name} has a row without a bound"
         for name, width in half_widths(answer, names)
     ]
     more = f"; {', '.join(widths[:8])}" if widths else ""
@@ -101,10 +102,6 @@ def answered(reply: GateReply, names: Sequence[str]) -> bytes:
     if widths:
         detail = f"All within their bounds with probability {sure:.6g}. {detail}"
     return wire.notice(f"source {source}, {price}{more}", detail=detail)
-
-
-def _number(width: float) -> str:
-    return f"{width:,.0f}" if width >= 100 or width == int(width) else f"{width:.4g}"
 
 
 SYNTHETIC_ROWS = wire.notice(
@@ -148,13 +145,13 @@ def explained(told: Mapping[str, Any], how: str) -> Sequence[str]:
         sure = f"with probability {1 - told['beta']:.6g}" if told["beta"] else "for sure (bounded noise)"
         unit = told.get("unit", "people")
         if unit == "people":
-            lines.append(f"  Error: every count within ± {_number(float(error))} people, {sure}")
+            lines.append(f"  Error: every count within ± {number(float(error))} people, {sure}")
         else:
-            lines.append(f"  Error: every number within ± {float(error):.4g} ({unit}), {sure}")
+            lines.append(f"  Error: every number within ± {number(float(error))} ({unit}), {sure}")
     for forecast in told.get("forecast") or ():
         if forecast.get("error") is not None:
             unit = "" if forecast["unit"] == forecast["column"] else f" {forecast['unit']}"
-            lines.append(f"  Error of {forecast['column']}: ± {forecast['error']:.4g}{unit}")
+            lines.append(f"  Error of {forecast['column']}: ± {number(forecast['error'])}{unit}")
     lines.append(f"  Asked: {how}")
     if not told["free"]:
         more = told.get("more_like_this")
