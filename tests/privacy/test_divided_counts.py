@@ -210,9 +210,49 @@ def test_the_brute_force_notices_what_nobody_pays():
     pytest.fail("nothing was noticed")
 
 
+def ranges_of_towns(towns: int, ranges: int) -> list[Located]:
+    """Different ranges of an age, of one town after the other: each list of counts is full of one town."""
+    spans = [(low, high) for low in range(16) for high in range(low + 1, 17) if high - low < 16][:ranges]
+    return [
+        Located(
+            noise=GaussianNoise(l2_squared=Fraction(1), variance=Fraction(500)),
+            region=(Span("age", 16, (1 << high) - (1 << low)), Span("town", 32, 1 << town)),
+            relation="replace",
+            split=False,
+        )
+        for town in range(towns)
+        for low, high in spans
+    ]
+
+
+def test_no_order_of_questions_costs_more_than_without_divisions():
+    """Counts of a first town are best paid by everybody; those of twenty towns by their own rows."""
+    events = ranges_of_towns(20, 60)
+    undivided, divided = shown(events, RULE_3), shown(events)
+    assert divided <= undivided
+    assert shown(events, replace(RULE_4, beside=None)) > 1.5 * undivided  # why both are kept
+
+
+@given(events=st.lists(counts(), min_size=1, max_size=25))
+@settings(max_examples=30)
+def test_rule_4_costs_no_more_than_rule_3(events):
+    assert shown(events) <= shown(events, RULE_3)
+
+
+def test_counts_of_one_region_are_one_count():
+    """Also where a class of cells was cut and the count divided in between: the region is the same."""
+    accountant, state = Joint(BUDGET), Joint(BUDGET).start()
+    others = [count(Fraction(1, 3), a=1 + i % 6, b=1 + i, c=1) for i in range(6)]
+    for event in (count(1, a=1, b=3, c=2), *others, count(Fraction(1, 2), a=1, b=3, c=2), *others):
+        state = accountant.after(state, event)
+    (block,) = state.blocks.values()
+    assert sorted(block.counts.prices / UNITS) == pytest.approx([2 / 3] * 6 + [3 / 2])
+    assert (block.counts.weights <= block.counts.prices).all()
+
+
 def test_lists_that_get_too_long_are_closed():
-    accountant = Joint(BUDGET, replace(RULE_4, divided=100))
+    accountant = Joint(BUDGET, replace(RULE_4, divided=200))
     state = accountant.start()
     for i in range(60):
         state = accountant.after(state, count(Fraction(1, 100), a=1 + i % 6, b=1 + i % 14, c=1 + i % 2))
-        assert state.dividing == sum(block.dividing for block in state.blocks.values()) <= 100
+        assert state.dividing == sum(block.dividing for block in state.blocks.values()) <= 200

@@ -28,6 +28,7 @@ from understudy.ledger.chain import Entry, canonical, is_sealed
 from understudy.ledger.recorded import Recorded
 from understudy.ledger.schema import ENTRY, SNAPSHOT
 from understudy.ledger.shares import Shares
+from understudy.privacy.accounting_rule import AccountingRule
 from understudy.privacy.clique_block import Clique, CliqueBlock, DividedCounts
 from understudy.privacy.joint import Joint, JointState
 
@@ -81,14 +82,19 @@ def is_due(recorded: Recorded) -> bool:
         return False
     entries, joined, work = recorded.marked
     again = ENTRY_WORK * (recorded.entries - entries) + JOINT_WORK * (state.joined - joined)
-    again += (state.work - work) // SWEPT_AT_ONCE
-    return again >= DUE + ROOM_WORK * state.room
+    again += (_work(state) - work) // SWEPT_AT_ONCE
+    return again >= DUE + ROOM_WORK * sum(account.room for account in state.accounts)
+
+
+def _work(state: JointState) -> int:
+    """The work of joint pricing so far, by all rules."""
+    return sum(account.work for account in state.accounts)
 
 
 def mark(recorded: Recorded) -> None:
     """Count what is to be done again from here on."""
     state = recorded.books.state
-    recorded.marked = (recorded.entries, state.joined, state.work)
+    recorded.marked = (recorded.entries, state.joined, _work(state))
 
 
 def write(tx: Connection, name: str, number: int, snapshot: Snapshot) -> None:
@@ -156,19 +162,9 @@ def unpacked(packed: Any) -> bytes | None:
 
 def encoded(books: Books) -> bytes:
     """Books in one spelling."""
-    state: JointState = books.state
-    shares = books.shares
-    plain: dict[str, Any] = {name: getattr(state, name) for name in _COUNTED}
-    plain["blocks"] = [
-        [
-            [list(attribute) for attribute in clique],
-            list(block.table.shape),
-            block.largest,
-            *([len(block.counts)] if _divides(books) else []),
-        ]
-        for clique, block in state.blocks.items()
-    ]
-    plain["beliefs"] = [list(attribute) for attribute in sorted(state.beliefs)]
+    shares, plain, numbers = books.shares, dict[str, Any](), b""
+    if isinstance(books.accountant, Joint):
+        plain, numbers = _written(books.state, books.accountant.rule)
     whole = {
         "analysts": shares.analysts,
         "later": shares.later,
@@ -179,15 +175,29 @@ def encoded(books: Books) -> bytes:
         "joint": plain,
         **({"delta": books.delta} if books.delta else {}),
     }
-    arrays = [part for block in state.blocks.values() for part in _numbers(block)]
-    arrays += [state.beliefs[attribute] for attribute in sorted(state.beliefs)]
-    numbers = b"".join(np.ascontiguousarray(part, "<i8").tobytes() for part in arrays)
     return BOOKS_FORMAT + canonical(whole).encode() + b"\n" + numbers
 
 
-def _divides(books: Books) -> bool:
-    """Whether the rule of the books divides counts anew: older ones have none to write down."""
-    return isinstance(books.accountant, Joint) and books.accountant.rule.divided > 0
+def _written(state: JointState, rule: AccountingRule) -> tuple[dict[str, Any], bytes]:
+    """A state of joint accounting as plain values, and its tables as whole numbers of 8 bytes."""
+    plain: dict[str, Any] = {name: getattr(state, name) for name in _COUNTED}
+    plain["blocks"] = [
+        [
+            [list(attribute) for attribute in clique],
+            list(block.table.shape),
+            block.largest,
+            *([len(block.counts)] if rule.divided else []),  # older rules have none to write down
+        ]
+        for clique, block in state.blocks.items()
+    ]
+    plain["beliefs"] = [list(attribute) for attribute in sorted(state.beliefs)]
+    arrays = [part for block in state.blocks.values() for part in _numbers(block)]
+    arrays += [state.beliefs[attribute] for attribute in sorted(state.beliefs)]
+    numbers = b"".join(np.ascontiguousarray(part, "<i8").tobytes() for part in arrays)
+    if rule.beside is None or state.undivided is None:
+        return plain, numbers
+    plain["undivided"], others = _written(state.undivided, rule.beside)
+    return plain, numbers + others
 
 
 def _numbers(block: CliqueBlock) -> tuple[NDArray[Any], ...]:
@@ -207,13 +217,16 @@ def _restore(books: Books, whole: bytes) -> None:
     books.shares = Shares(*parts)
     books.free, books.paid = plain["free"], plain["paid"]
     books.delta = plain.get("delta", 0)
-    books.state = _state(plain["joint"], numbers, books)
-
-
-def _state(plain: dict[str, Any], numbers: Any, books: Books) -> JointState:
     if not isinstance(books.accountant, Joint):
         raise ValueError("only joint books are kept")
-    rule, at = books.accountant.rule, 0
+    books.state, rest = _read(plain["joint"], numbers, books.accountant.rule)
+    if len(rest):
+        raise ValueError("too many numbers")
+
+
+def _read(plain: dict[str, Any], numbers: Any, rule: AccountingRule) -> tuple[JointState, Any]:
+    """The state that `_written` has written, and the numbers behind it."""
+    at = 0
 
     def read(size: int) -> Any:
         nonlocal at
@@ -236,9 +249,10 @@ def _state(plain: dict[str, Any], numbers: Any, books: Books) -> JointState:
             table, labels, messages, largest, DividedCounts(prices, weights, members)
         )
     beliefs = {(name, size): read(rule.parts(size)) for name, size in plain["beliefs"]}
-    if at != len(numbers):
-        raise ValueError("too many numbers")
-    return JointState(
+    undivided, rest = None, numbers[at:]
+    if rule.beside is not None:
+        undivided, rest = _read(plain["undivided"], rest, rule.beside)
+    state = JointState(
         **{name: plain[name] for name in _COUNTED},
         blocks=blocks,
         beliefs=beliefs,
@@ -247,4 +261,6 @@ def _state(plain: dict[str, Any], numbers: Any, books: Books) -> JointState:
         room=sum(block.room for block in blocks.values()),
         tables=sum(prod(size for _, size in clique) for clique in blocks),
         dividing=sum(block.dividing for block in blocks.values()),
+        undivided=undivided,
     )
+    return state, rest

@@ -106,7 +106,9 @@ Kept = str | tuple[str, Fraction]
 STARTS = {2: 1 << 25, 3: 1 << 26, 4: 1 << 28}  # by rule: the credit of work before the first event,
 ONCE = {2: 1 << 20, 3: 1 << 20, 4: 1 << 21}  # the work of the sweeps for one event,
 SWEEPS = {1: 2, 2: 2, 3: 2, 4: 4}  # how many there are when the bound has grown,
-DIVIDED = {1: 0, 2: 0, 3: 0, 4: 1 << 12}  # and the work of dividing the counts of one table
+DIVIDED = {1: 0, 2: 0, 3: 0, 4: 3 << 11}  # and the work of dividing the counts of one table
+BESIDE = {4: 3}  # another rule by which events are added up as well: the smaller total counts
+COUNT = 32  # what a count that is divided anew counts beside the numbers of its table
 GRANT = 3 << 8  # what each event adds to the credit
 ROOM, BLOCK, OVERHEAD = (
     1 << 19,
@@ -678,12 +680,18 @@ class Purse:
         self.blocks: dict[tuple, Block] = {}
         self.beliefs: dict[tuple, list[int]] = {}
         self.rests = self.room = self.tables = self.dividing = 0
+        self.beside = Purse(currency, cap, BESIDE[rule]) if rule in BESIDE else None
+
+    def total(self) -> int:
+        """What all events cost, by this rule or by the one beside it."""
+        own = self.others + self.shown
+        return own if self.beside is None else min(own, self.beside.total())
 
     def pay(self, event: dict) -> int:
         """Take an event in; the units by which the total grows."""
-        before = self.others + self.shown
+        before = self.total()
         self.take(event)
-        return self.others + self.shown - before
+        return self.total() - before
 
     def take(self, event: dict) -> None:
         parts = event["events"] if event["event"] == "Together" else []
@@ -694,9 +702,18 @@ class Purse:
         cost = units(event, self.currency)
         if event["event"] == "Located" and self.joins(event, cost):
             self.add(event, cost)
+            before = self.work
             self.settle()
+            if self.beside is not None:
+                self.beside.add(event, cost)
+                self.beside.settle()
+                self.beside.show()
+            self.squeeze(before)
+            self.show()
         else:
             self.others += cost
+            if self.beside is not None:
+                self.beside.others += cost
 
     def joins(self, event: dict, cost: int) -> bool:
         noises = ("LaplaceNoise",) if self.currency == "epsilon" else ("GaussianNoise", "RoundedNormal")
@@ -812,17 +829,24 @@ class Purse:
         return min(self.flat, self.factor * (self.constant + self.rests + self.peaks))
 
     def settle(self) -> None:
+        """Sweep where the bound has grown."""
         before = self.work
         if self.bound() * 20 > self.swept * 21 and self.can_sweep(before):
             for turn in range(SWEEPS[self.rule]):
                 if self.can_sweep(before):
                     self.sweep(before, turn)
             self.swept = self.bound()
+
+    def squeeze(self, before: int) -> None:
+        """Sweep while the total would pass the cap, by this rule and by the one beside it."""
         for turn in range(8):
             enough = max(self.bound(), self.shown) + self.others <= self.cap
+            enough = enough or (self.beside is not None and self.beside.total() <= self.cap)
             if enough or not self.blocks or not self.can_sweep(before):
                 break
             self.sweep(before, turn)
+
+    def show(self) -> None:
         self.shown = max(self.bound(), self.shown)
 
     def can_sweep(self, before: int, more: int = 0) -> bool:
@@ -866,7 +890,10 @@ class Purse:
             numbers.extend(self.beliefs[at])
         if sys.byteorder == "big":
             numbers.byteswap()
-        return plain, numbers.tobytes()
+        if self.beside is None:
+            return plain, numbers.tobytes()
+        plain["undivided"], others = self.beside.encoded()
+        return plain, numbers.tobytes() + others
 
 
 class Block:
@@ -973,15 +1000,26 @@ class Block:
 
     def dividing(self) -> int:
         """The work of dividing the counts anew."""
-        return len(self.counts) * len(self.table)
+        return len(self.counts) * (len(self.table) + COUNT)
 
     def divide(self, classes: list[list[int]] | None, price: int, most: int) -> None:
-        """Keep a count, if there is one, to be divided; a list that would be more work than `most` is closed."""
-        size = len(self.table)
-        if self.dividing() > max(most - (0 if classes is None else size), 0):
+        """Keep a count, if there is one, to be divided, with others of its region as one; a list that would be
+        more work than `most` is closed.
+        """
+        if self.dividing() > max(most, 0):
             self.counts = []
-        if classes is not None and size <= most:
-            self.counts.append([price, price, [set(names) for names in classes]])
+        if classes is None:
+            return
+        region, own = [set(names) for names in classes], len(self.table) + COUNT
+        for count in self.counts:
+            if count[2] == region:
+                count[0] += price
+                count[1] += price
+                return
+        if self.dividing() > max(most - own, 0):
+            self.counts = []
+        if own <= most:
+            self.counts.append([price, price, region])
 
     def divided(self, tops: list[list[int]]) -> int:
         """Divide each count where the largest sums inside and outside are equal; what everybody pays more then."""

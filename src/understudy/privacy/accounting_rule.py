@@ -25,6 +25,7 @@ class AccountingRule:
     `once`         The most work of the sweeps for one event: what bounds the time of a charge, granted or not.
     `sweeps`       How many sweeps are made when the bound has grown. Every second one divides counts.
     `divided`      The most work of dividing the counts of one block; 0: counts stay as they are charged first.
+    `beside`       Another rule by which all events are added up as well: the smaller total counts.
     """
 
     number: int
@@ -39,6 +40,7 @@ class AccountingRule:
     once: int | None
     sweeps: int = 2
     divided: int = 0
+    beside: AccountingRule | None = None
 
     def credit(self, joined: int, work: int) -> int | None:
         """The work that may still be done after that of so many events; None where it is not bounded."""
@@ -84,8 +86,8 @@ RULE_2 = AccountingRule(
 RULE_3 = replace(RULE_2, number=3, start=1 << 26)
 """The same, with credit for 10,000 questions of every kind of session."""
 
-RULE_4 = replace(RULE_3, number=4, start=1 << 28, once=1 << 21, sweeps=4, divided=1 << 12)
-"""Single counts are divided anew, by more sweeps, with credit for these."""
+RULE_4 = replace(RULE_3, number=4, start=1 << 28, once=1 << 21, sweeps=4, divided=3 << 11, beside=RULE_3)
+"""Single counts are divided anew, by more sweeps, with credit for these; nothing costs more than by rule 3."""
 
 NEWEST = RULE_4
 """The rule of new ledgers."""

@@ -36,6 +36,9 @@ Clique = tuple[Attribute, ...]
 OVERHEAD = 256
 """What a block counts beside its numbers, wherever room or work is counted."""
 
+COUNT_OVERHEAD = 32
+"""What a count that is divided anew counts beside the numbers of its table."""
+
 MAX_ATTRIBUTES = 3
 """A clique has at most so many attributes."""
 
@@ -56,14 +59,35 @@ class DividedCounts:
     def __len__(self) -> int:
         return len(self.prices)
 
-    def and_one(self, price: int, classes: Sequence[NDArray[np.intp]]) -> DividedCounts:
-        """One count more, paid by the rows of its region alone."""
+    def rows_of(self, classes: Sequence[NDArray[np.intp]]) -> list[Inside]:
+        """Which classes along each axis a region has, of these ones."""
         rows: list[Inside] = []
         for member, own in zip(self.members, classes, strict=True):
-            row = np.zeros((1, member.shape[1]), np.bool_)
-            row[0, own] = True
-            rows.append(np.concatenate([member, row]))
-        return DividedCounts(np.append(self.prices, price), np.append(self.weights, price), tuple(rows))
+            row = np.zeros(member.shape[1], np.bool_)
+            row[own] = True
+            rows.append(row)
+        return rows
+
+    def place_of(self, rows: Sequence[Inside]) -> int | None:
+        """The place of a count of the same region, of which there is one at most."""
+        same = np.ones(len(self), np.bool_)
+        for member, row in zip(self.members, rows, strict=True):
+            same &= (member == row).all(axis=1)
+        return int(same.argmax()) if same.any() else None
+
+    def and_one(self, price: int, rows: Sequence[Inside]) -> DividedCounts:
+        """One count more, paid by the rows of its region alone."""
+        members = (
+            np.concatenate([member, row[None]]) for member, row in zip(self.members, rows, strict=True)
+        )
+        return DividedCounts(np.append(self.prices, price), np.append(self.weights, price), tuple(members))
+
+    def with_more(self, place: int, price: int) -> DividedCounts:
+        """The count at a place with another one of its region, which the rows of that pay alone: as one count."""
+        prices, weights = self.prices.copy(), self.weights.copy()
+        prices[place] += price
+        weights[place] += price
+        return replace(self, prices=prices, weights=weights)
 
     def cut(self, axis: int, classes: NDArray[np.intp]) -> DividedCounts:
         """The same regions, where these classes of an axis get a second part each, with the next numbers."""
@@ -108,7 +132,7 @@ class CliqueBlock:
     @property
     def dividing(self) -> int:
         """The work of dividing its counts anew, beside that of a sweep."""
-        return len(self.counts) * self.table.size
+        return len(self.counts) * (self.table.size + COUNT_OVERHEAD)
 
     def refined(self, inside: Sequence[Inside]) -> CliqueBlock:
         """The same numbers over classes that lie in the spans or outside.
@@ -156,11 +180,15 @@ class CliqueBlock:
         """A count of `price`, which the table has on a product of classes, as one that may be divided anew.
 
         `most` bounds the work of dividing the counts of this block: a list that would pass it is closed before.
+        Counts of the same region are one count with their prices together.
         """
-        block = self.within(most - self.table.size)
-        if self.table.size > most:
-            return block
-        return replace(block, counts=block.counts.and_one(price, classes))
+        own, block = self.table.size + COUNT_OVERHEAD, self.within(most)
+        rows = block.counts.rows_of(classes)
+        place = block.counts.place_of(rows)
+        if place is not None:
+            return replace(block, counts=block.counts.with_more(place, price))
+        block = block.within(most - own)
+        return block if own > most else replace(block, counts=block.counts.and_one(price, rows))
 
     def within(self, most: int) -> CliqueBlock:
         """The block without counts to divide, where dividing them would be more work than `most`."""

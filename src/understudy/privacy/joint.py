@@ -20,7 +20,10 @@ does, so that both kinds are taken together. Under the other filters (`privacy.f
 
 How a single count is divided between the rows of its region, t, and everybody, (1 - t)/2, bounds the same loss
 for every t. So it may be chosen after all questions, and again after each of them, by whatever gives the smallest
-sum: under rule 4 sweeps do so (`message_passing`). The least over all divisions,
+sum: under rule 4 sweeps do so (`message_passing`). They divide one count after the other, which can end far from
+the best division of all, and of long lists the first counts stay as they were divided when the list was full. So
+all events are added up by rule 3 as well, without divisions, and the smaller total counts: both are bounds of the
+same loss, and neither ever falls. The least over all divisions,
 
     minₜ maxₓ Σ pᵢ·(tᵢ·fᵢ(x) + (1 - tᵢ)/2)  =  max over laws μ of rows of Σ pᵢ·min(μ(fᵢ), 1/2),
 
@@ -47,7 +50,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from math import prod
 from typing import NamedTuple
 
@@ -94,7 +97,7 @@ class JointState:
     and `peaks` are the two sums of the bound: of what remains of the blocks, and of the largest beliefs. `room`,
     `tables` are the sizes of all blocks, with classes and without, and `dividing` is the work of dividing all
     their counts. `joined` counts the events that were priced jointly and `work` the numbers touched for them,
-    under all relations.
+    under all relations. `undivided` is the same by the rule beside this one, where there is one.
     """
 
     others: int = 0
@@ -113,6 +116,7 @@ class JointState:
     dividing: int = 0
     joined: int = 0
     work: int = 0
+    undivided: JointState | None = None
 
     def beside(self, price: int) -> JointState:
         """The same with so many units more of events that are no located ones.
@@ -122,7 +126,14 @@ class JointState:
         after = object.__new__(JointState)
         after.__dict__.update(self.__dict__)
         after.__dict__["others"] = self.others + price
+        if self.undivided is not None:
+            after.__dict__["undivided"] = self.undivided.beside(price)
         return after
+
+    @property
+    def accounts(self) -> tuple[JointState, ...]:
+        """The states by all rules that the events are added up by."""
+        return (self,) if self.undivided is None else (self, self.undivided)
 
     def bound(self) -> int:
         """An upper bound of what the located events cost together."""
@@ -137,10 +148,10 @@ class Joint:
     rule: AccountingRule = NEWEST
 
     def start(self) -> JointState:
-        return JointState()
+        return JointState(undivided=None if self.rule.beside is None else JointState())
 
     def cost(self, state: JointState) -> Cost:
-        units = state.others + state.shown
+        units = min(account.others + account.shown for account in state.accounts)
         return PureDP(units) if self.budget.is_pure else ZCDP(units)
 
     def after(self, state: JointState, event: Event) -> JointState:
@@ -153,9 +164,19 @@ class Joint:
         price = _price(self.budget, event)
         if not isinstance(event, Located) or not self._joins(state, event, price):
             return state.beside(price)
-        if event.relation != state.relation:
-            state = _closed(state, event.relation)
-        return self._settled(self._added(state, event, price))
+        added = self._added(state, event, price)
+        found = self._settled(added)
+        if state.undivided is not None:
+            beside = self._beside
+            undivided = _shown(beside._settled(beside._added(state.undivided, event, price)))
+            found = replace(found, undivided=undivided)
+        return _shown(self._squeezed(found, added.work))
+
+    @cached_property
+    def _beside(self) -> Joint:
+        """The accountant by the rule beside this one."""
+        assert self.rule.beside is not None
+        return Joint(self.budget, self.rule.beside)
 
     def _joins(self, state: JointState, event: Located, price: int) -> bool:
         """Whether an event can be priced jointly: the currency's noise, and totals within 64 bits."""
@@ -163,6 +184,8 @@ class Joint:
 
     def _added(self, state: JointState, event: Located, price: int) -> JointState:
         """One more located event; sound at once, without a sweep."""
+        if event.relation != state.relation:
+            state = _closed(state, event.relation)
         factor = _factor(event)
         state = replace(
             state, relation=event.relation, factor=factor, flat=state.flat + price, joined=state.joined + 1
@@ -275,21 +298,25 @@ class Joint:
         )
 
     def _settled(self, state: JointState) -> JointState:
-        """Sweep when the bound has grown, or would pass the cap, as far as the credit goes; then show it."""
-        bound, before = state.bound(), state.work
-        if bound * GROWTH.denominator > state.swept * GROWTH.numerator and self._can_sweep(state, before):
-            for turn in range(self.rule.sweeps):
-                if self._can_sweep(state, before):
-                    state = self._swept(state, before, turn)
-            bound = state.bound()
-            state = replace(state, swept=bound)
+        """Sweep when the bound has grown, as far as the credit goes."""
+        before = state.work
+        if state.bound() * GROWTH.denominator <= state.swept * GROWTH.numerator:
+            return state
+        if not self._can_sweep(state, before):
+            return state
+        for turn in range(self.rule.sweeps):
+            if self._can_sweep(state, before):
+                state = self._swept(state, before, turn)
+        return replace(state, swept=state.bound())
+
+    def _squeezed(self, state: JointState, before: int) -> JointState:
+        """Sweep while the total would pass the cap, as far as the credit goes."""
         for turn in range(LAST_SWEEPS):
-            enough = max(bound, state.shown) + state.others <= self.budget.cap.units
+            enough = self.cost(_shown(state)).units <= self.budget.cap.units
             if enough or not state.blocks or not self._can_sweep(state, before):
                 break
             state = self._swept(state, before, turn)
-            bound = state.bound()
-        return state if bound <= state.shown else replace(state, shown=bound)
+        return state
 
     def _can_sweep(self, state: JointState, before: int, more: int = 0) -> bool:
         """Whether one more sweep, and `more` work beside it, can be paid, after sweeps for this event that began
@@ -336,6 +363,12 @@ def _factor(event: Located) -> int:
     if event.rows is None:
         return 2
     return event.rows if isinstance(event.noise, LaplaceNoise) else event.rows**2
+
+
+def _shown(state: JointState) -> JointState:
+    """The state with its bound as what located events cost, unless more was shown before."""
+    bound = state.bound()
+    return state if bound <= state.shown else replace(state, shown=bound)
 
 
 def _closed(state: JointState, relation: str) -> JointState:
