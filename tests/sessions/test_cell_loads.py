@@ -116,21 +116,49 @@ def asked(session, questions, *, paid: bool):
 
 def test_wide_answers_for_nothing_are_a_gain_at_every_cell(session):
     allowed = asked(session, wide_questions(), paid=False)
-    assert allowed._gain(Fraction(1)) == pytest.approx(allowed._direct_cost, rel=1e-6)
+    assert allowed._gain(Fraction(1), 0) == pytest.approx(allowed._direct_cost, rel=1e-6)
 
 
 def test_answers_for_nothing_about_a_few_cells_are_no_gain(session):
     narrow = [conjunction(age=ELDERLY, town=np.arange(6) == town) for town in range(6)]
     allowed = asked(session, narrow, paid=False)
     assert allowed._direct_cost > 0
-    assert allowed._gain(Fraction(1)) == 0
+    assert allowed._gain(Fraction(1), 0) == 0
 
 
 def test_what_counts_cost_is_no_gain(session):
     allowed = asked(session, wide_questions(), paid=True)
     unit = float(allowed._price(allowed._share(24))) * UNITS
-    assert abs(allowed._gain(Fraction(1))) < 6 * unit  # shares of beta differ a little
+    assert allowed._own.unmatched == 0
+    assert abs(allowed._gain(Fraction(1), 0)) < 6 * unit  # shares of beta differ a little
     assert allowed._direct_cost > 20 * unit
+
+
+def permitted(session, allowed, least_share):
+    """What purchases ahead cost together, one after the other as long as they are permitted."""
+    joint, bought = allowed._joint, []
+    for question in wide_questions():
+        event = event_of(session, question)
+        if not allowed.permits([*bought, event], least_share=least_share, asked=40):
+            break
+        bought.append(event)
+    state = joint.start()
+    for event in bought:
+        state = joint.after(state, event)
+    return len(bought), joint.cost(state).units
+
+
+def test_later_counts_that_are_cheap_do_not_excuse_earlier_ones(session):
+    """Beside a price by itself that has become dear, later own counts may be cheap: those that were bought at the
+    full price stay as dear as they were.
+    """
+    few = [conjunction(age=np.arange(10) == i % 10, town=np.arange(6) == i % 6) for i in range(30)]
+    allowed = asked(session, few, paid=True)
+    assert (allowed._own.unmatched, allowed._direct_cost > 0) == (0, True)
+    unit = float(allowed._price(allowed._share(40))) * UNITS
+    some, cost = permitted(session, allowed, 0.5)  # with such a share counts cost a tenth
+    assert 0 < some < len(wide_questions())
+    assert cost <= 0.5 * allowed._direct_cost + 3 * unit + max(allowed._gain(Fraction(1), 0), 0)
 
 
 def cost_of(joint, events, law):
@@ -187,7 +215,7 @@ def test_no_law_of_rows_gains_less_than_the_allowance_counts(session, seed, dear
     kappa = Fraction(3, 2)
     gain = float((1.5 * allowed._alone.units - allowed._paid.units).min())
     assert gain <= least_over_laws(allowed, 1.5, alone, paid, draw) + 1e-6 * abs(gain)
-    assert allowed._gain(kappa) >= 0
+    assert allowed._gain(kappa, 0) >= 0
 
 
 def test_a_gain_that_divides_all_that_was_paid_is_noticed(session, monkeypatch):
@@ -221,7 +249,7 @@ def test_a_class_is_permitted_earlier_where_answers_cost_nothing(session, paid):
 def test_rectangles_lead_to_their_class_because_wide_answers_cost_nothing(gain, monkeypatch):
     """Ranges of one attribute are wide, and free once it is known. Without that gain small classes use all up."""
     if not gain:
-        monkeypatch.setattr(Allowance, "_gain", lambda allowance, kappa: 0)
+        monkeypatch.setattr(Allowance, "_gain", lambda allowance, kappa, unmatched: 0)
     domain = Domain((Bins.integers("age", 0, 7), Bins.integers("hours", 0, 7), *NUMBERS))
     session = session_of(curator_over(domain), alpha=0.02, beta=0.05, queries=1000)
     draw = np.random.default_rng(5)

@@ -5,8 +5,8 @@ questions will come, so such a purchase may turn out to have been useless. The a
 
 Let D be what all different questions so far would cost if each were bought by itself,
 with the ledger's joint accounting; C what all purchases ahead cost, with joint accounting as well; and κ ≥ 1 how
-much dearer a count of the session can still become than by itself: purchases ahead take a part of β, and so do the
-first counts, which get more than an even share (`beta_spending`).
+much dearer a count of the session was or can still become than by itself: purchases ahead take a part of β, and so
+do the first counts, which get more than an even share (`beta_spending`).
 
 Rule        A purchase ahead is made only where, with it, C ≤ (RATIO - κ)·D + FREE·u + G; u is the price of one
             count, and G is what counts so far were cheaper than κ times as dear, at the cell where this is least.
@@ -21,8 +21,9 @@ Why         A question's own counts are bought only where nothing else answers i
 Gain        Many counts cost less than by themselves, or nothing. Let d(μ) be what all questions so far would cost
             a law μ of rows, and s(μ) what the session's own counts did (`joint.Load`); after later ones, d'(μ) and
             s'(μ) ≤ s(μ) + κ·(d'(μ) - d(μ)). With G ≤ κ·d(μ) - s(μ) for every μ, C + s'(μ) ≤ C - G + κ·d'(μ), and
-            so the session costs at most C - G + κ·D' then. G = 0 is one: no question's own counts cost a law more
-            than κ times what it costs by itself. A better one is the least of κ·d - s over single cells
+            so the session costs at most C - G + κ·D' then. G = 0 is one if κ is no less than any ratio so far of
+            what own counts of a question cost and what it costs by itself (`own_prices`), less what was bought
+            for questions that are not counted yet. A better one is the least of κ·d - s over single cells
             (`cell_loads`), if s is taken so that κ·d - s is concave in μ: then it is least at a single cell. What
             a breakdown or all rows pay is linear in μ, and a count that may be divided costs u·min(μ(R), 1/2),
             which is concave. So of such a count of the session the part that it would have cost directly too is
@@ -56,7 +57,7 @@ later, and the promise holds all the same. No question is counted twice: those c
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from hashlib import blake2b
 from math import ceil, floor
@@ -73,6 +74,7 @@ from understudy.sessions.calibrator import Calibrator, rounded
 from understudy.sessions.cell_loads import CellLoads, costs_no_cell_more
 from understudy.sessions.direct import DirectPurchase, intervals
 from understudy.sessions.knowledge import Knowledge
+from understudy.sessions.own_prices import OwnPrices
 from understudy.sessions.terms import Terms
 
 RATIO = Fraction(3, 2)
@@ -83,6 +85,10 @@ FREE = 3
 
 LARGE = 4
 """Questions that wait are not counted while, at so many single counts each, they would not be enough."""
+
+LATE = 0.05
+"""Of the questions that are still expected: if more than this part wait, they are counted all the same. Questions
+that are counted late seem to cost less by themselves than they did, and own counts dearer than they were."""
 
 LEAST = 0.99
 """Rounding makes a share of β at most this much smaller."""
@@ -113,9 +119,7 @@ class Allowance:
         self._direct, self._ahead = self._joint.start(), self._joint.start()
         domain = calibrator.curator.domain
         self._alone, self._paid = CellLoads(domain, self._joint), CellLoads(domain, self._joint)
-        self._divided: dict[int, tuple[Load, int]] = {}
-        """What each single count was paid, and what of it would have been paid directly, in units that may be
-        divided; by the digest of the question."""
+        self._own = OwnPrices()
         self._left, self._counted = float(terms.beta), 0
         self._waiting: deque[Marginal] = deque(maxlen=MOST_WAITING)
         self._known: set[int] = set()
@@ -153,17 +157,24 @@ class Allowance:
     def paid(self, event: Event, marginal: Marginal) -> None:
         """Remember what the counts of a question cost, of one look or of another."""
         self._paid.add(event, whole=True)
-        if (load := _one_divided(self._joint, event)) is not None and self._paid.tells_apart:
-            known, directly = self._divided.get(_digest(marginal), (Load(0, load.region), 0))
-            if known.region == load.region:
-                self._compare(marginal, known._replace(units=known.units + load.units), directly)
+        self._compare(marginal, self._own.pay, event)
 
-    def _compare(self, marginal: Marginal, paid: Load, directly: int) -> None:
-        """Take back half of what a count cost that was also to be paid directly: both would be divided alike."""
-        known, before = self._divided.get(_digest(marginal), (paid, 0))
-        spared = min(paid.units, directly) - min(known.units, before)
-        self._paid.add_load(Load(-spared, paid.region, halved=True))
-        self._divided[_digest(marginal)] = paid, directly
+    def _compare(
+        self, marginal: Marginal, remember: Callable[[int, Sequence[Load]], None], event: Event
+    ) -> None:
+        """Remember what a question cost or costs by itself, and what is found by comparing both.
+
+        Half of a count that was also to be paid directly is taken back: both would be divided alike. Where cells
+        are not told apart, what rows of a region paid of a question that all would pay for is added for all.
+        """
+        question, own = _digest(marginal), self._own
+        shared, some = own.shared(question), own.paid_by_some(question)
+        remember(question, self._joint.loads(event))
+        if not self._paid.tells_apart:
+            self._paid.add_load(Load(own.paid_by_some(question) - some))
+        elif (now := own.shared(question)) is not None:
+            before = 0 if shared is None else shared.units
+            self._paid.add_load(now._replace(units=before - now.units))
 
     def is_no_dearer(self, event: Event, other: Event) -> bool:
         """Whether an event costs no cell more than another one."""
@@ -190,19 +201,21 @@ class Allowance:
         for event in events:
             ahead = self._joint.after(ahead, event)
         cost, alone = self._joint.cost(ahead).units, self._price(self._share(asked))
-        kappa = dearer * self._price(rounded(least_share)) / alone
+        later = dearer * self._price(rounded(least_share)) / alone
         unit = ceil(alone * UNITS)
 
-        def is_enough(direct: int) -> bool:
-            return cost <= (RATIO - kappa) * direct + FREE * unit + self._gain(kappa)
+        def is_enough(direct: int, unmatched: int) -> bool:
+            kappa = max(later, Fraction(self._own.dearest))
+            return cost <= (RATIO - kappa) * direct + FREE * unit + self._gain(kappa, unmatched)
 
-        if is_enough(self._direct_cost):
+        if is_enough(self._direct_cost, self._own.unmatched):
             return True
         coming = len(self._waiting) + (question is not None)
-        if not is_enough(self._direct_cost + LARGE * unit * coming):
+        is_late = len(self._waiting) > LATE * self._terms.ahead(asked)
+        if not is_late and not is_enough(self._direct_cost + LARGE * unit * coming, 0):
             return False
         self._count_waiting(asked)
-        return is_enough(self._with(question, asked))
+        return is_enough(self._with(question, asked), self._own.unmatched)
 
     def _with(self, question: Marginal | None, asked: int) -> int:
         """D in units, with the question in hand: it counts whatever answers it, once it is answered."""
@@ -211,9 +224,12 @@ class Allowance:
         event = self._alone_event(question, self._share(asked))
         return self._joint.cost(self._joint.after(self._direct, event)).units
 
-    def _gain(self, kappa: Fraction) -> int:
-        """G of the module, in units: what every cell was spared of κ times what questions cost by themselves."""
-        return max(0, floor(float((float(kappa) * self._alone.units - self._paid.units).min())))
+    def _gain(self, kappa: Fraction, unmatched: int) -> int:
+        """G of the module, in units: what every cell was spared of κ times what questions cost by themselves.
+
+        `unmatched` of what was paid is not known to be at most κ times as dear as directly.
+        """
+        return max(-unmatched, floor(float((float(kappa) * self._alone.units - self._paid.units).min())))
 
     @property
     def _direct_cost(self) -> int:
@@ -249,20 +265,12 @@ class Allowance:
         event = self._alone_event(marginal, share)
         self._direct = self._joint.after(self._direct, event)
         self._alone.add(event)
-        known, load = self._divided.get(_digest(marginal)), _one_divided(self._joint, event)
-        if known is not None and load is not None and known[0].region == load.region:
-            self._compare(marginal, known[0], load.units)
+        self._compare(marginal, self._own.count, event)
 
     def _alone_event(self, marginal: Marginal, share: float) -> Event:
         """What a question is charged that is bought by itself."""
         purchase = DirectPurchase.of(self._calibrator, self._public, marginal, share)
         return self._calibrator.charged(purchase.event(self._calibrator))
-
-
-def _one_divided(joint: Joint, event: Event) -> Load | None:
-    """What an event costs that is a single count and may be divided; None for any other."""
-    loads = joint.loads(event)
-    return loads[0] if len(loads) == 1 and loads[0].halved else None
 
 
 def _digest(marginal: Marginal) -> int:

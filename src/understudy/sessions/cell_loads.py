@@ -80,11 +80,13 @@ def costs_no_cell_more(joint: Joint, event: Event, than: Event) -> bool:
     mine, others = joint.loads(event), joint.loads(than)
     return len(mine) == len(others) and all(
         one.units * (2 if other.halved and not one.halved else 1) <= other.units
-        and all(_is_inside(one.region, span) for span in other.region)
+        and is_within(one.region, other.region)
         for one, other in zip(mine, others, strict=True)
     )
 
 
-def _is_inside(region: tuple[Span, ...], span: Span) -> bool:
-    """Whether all cells of a region are in a span of an attribute."""
-    return any(own.attribute == span.attribute and not own.mask & ~span.mask for own in region)
+def is_within(region: tuple[Span, ...], other: tuple[Span, ...]) -> bool:
+    """Whether all cells of a region are in another one."""
+    return all(
+        any(own.attribute == span.attribute and not own.mask & ~span.mask for own in region) for span in other
+    )
