@@ -49,7 +49,13 @@ def test_it_finds_the_least_price_of_four_digits(needed):
 @example(MIN_PARAMETER, 1e308)
 @example(Fraction(9999, 10**4), 1.0)
 def test_wherever_it_begins_it_finds_the_same_price(needed, near):
-    assert cheapest(lambda price: price >= needed, near=near) == four_digits_up(needed)
+    """And tries none that no mechanism takes."""
+
+    def suffices(price: Fraction) -> bool:
+        assert price <= MAX_EPSILON
+        return price >= needed
+
+    assert cheapest(suffices, near=near) == cheapest(suffices) == four_digits_up(needed)
 
 
 @pytest.mark.parametrize("off", [0.999, 1.0, 1.001])

@@ -10,10 +10,13 @@ from fractions import Fraction
 from math import inf
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
+import understudy as us
 from session_table import DOMAIN, ROWS, conjunction, curator, random_question
 from statistical import assert_covers
+from understudy.declaration.declaration import Unit
 from understudy.domain.domain import Domain
 from understudy.errors import InsufficientBudgetError, ParameterError, QueryError, RefusedError
 from understudy.ledger.memory import MemoryLedger
@@ -510,3 +513,16 @@ def test_a_session_that_goes_on_simulates_no_band_again(monkeypatch):
         assert (second._known.knowledge.one_ways[name].half_widths == known.half_widths).all()
     held = [[c.width for _, c in s._known.knowledge.classes()] for s in (first, second)]
     assert held[0] == held[1] != []
+
+
+@pytest.mark.parametrize("rows_each", [13, 16])
+def test_a_price_near_the_largest_one_is_found(rows_each):
+    """A width of one person, and people of many rows: a guess of the price may lie beyond all prices."""
+    draw = np.random.default_rng(0)
+    people = pa.table({"p": draw.integers(0, 500 // rows_each, 500), "a": draw.integers(0, 4, 500)})
+    project = us.declare(
+        people, {"a": range(5)}, epsilon=900, delta=1e-6, unit=Unit("p", rows_each), neighbours="add-remove",
+        rows_at_least=500, rows_at_most=510,
+    )  # fmt: skip
+    answer = us.session(project, alpha=0.002, queries=100).ask("count a=1")
+    assert (answer.source, float(answer.error)) == ("measured", 1.0)

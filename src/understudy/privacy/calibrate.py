@@ -14,7 +14,7 @@ DIGITS = 4
 
 
 LEAST_EXPONENT, LARGEST_EXPONENT = -12, 3
-"""Of ten, in the prices that are tried."""
+"""Of ten, in the prices that are tried: the largest is `MAX_EPSILON`."""
 
 _A_SIZE = 9 * 10 ** (DIGITS - 1)
 """Prices of one exponent."""
@@ -32,18 +32,18 @@ def cheapest(suffices: Callable[[Fraction], bool], *, near: float | None = None)
     """
     if not suffices(Fraction(MAX_EPSILON)):
         raise RefusedError("no price is high enough for this error", remedy="ask for a wider one")
-    last = (LARGEST_EXPONENT - LEAST_EXPONENT + 1) * _A_SIZE - 1
-    # `fails` does not suffice or is below all prices, `success` does or is above those that are allowed
+    last = (LARGEST_EXPONENT - LEAST_EXPONENT) * _A_SIZE  # of `MAX_EPSILON`: no higher price is ever tried
+    # `fails` does not suffice or is below all prices, `success` does
     if near is None:
         fails, success = -1, _A_SIZE - 1
         while success < last and not suffices(_price(success)):
-            fails, success = success, success + _A_SIZE
+            fails, success = success, min(success + _A_SIZE, last)
     else:
-        fails, success = _around(suffices, min(max(_place(near), 0), last), last)
+        fails, success = _around(suffices, min(max(_place(near), 0), last - 1), last)
     while success - fails > 1:
         middle = (fails + success) // 2
         fails, success = (fails, middle) if suffices(_price(middle)) else (middle, success)
-    return min(_price(success), Fraction(MAX_EPSILON))
+    return _price(success)
 
 
 def _around(suffices: Callable[[Fraction], bool], start: int, last: int) -> tuple[int, int]:
@@ -68,6 +68,7 @@ def _price(place: int) -> Fraction:
 
 def _place(amount: float) -> int:
     """About the place of a price."""
-    exponent = floor(log10(min(max(amount, 10.0**LEAST_EXPONENT), 10.0**LARGEST_EXPONENT)))
+    amount = min(max(amount, 10.0**LEAST_EXPONENT), 10.0**LARGEST_EXPONENT)
+    exponent = floor(log10(amount))
     digits = int(amount * 10.0 ** (DIGITS - 1 - exponent)) - 10 ** (DIGITS - 1)
     return (exponent - LEAST_EXPONENT) * _A_SIZE + digits

@@ -141,7 +141,10 @@ def _price_within(currency: Currency, moved: Sensitivity, width: int, share: flo
     """
 
     def suffices(amount: Fraction) -> bool:
-        return noise_for(Price(currency, amount), moved).error(exact(share), cells=cells) <= width
+        try:
+            return noise_for(Price(currency, amount), moved).error(exact(share), cells=cells) <= width
+        except ParameterError:  # noise too large to draw
+            return False
 
     one = share / max(cells, 1)
     spreads = log(1 / one) if currency == "epsilon" else -NormalDist().inv_cdf(one / 2)
