@@ -32,6 +32,7 @@ from understudy.query.workload import marginals
 from understudy.sessions import checkpoint
 from understudy.sessions.buyer import Buyer
 from understudy.sessions.opening import session as session_of
+from understudy.sessions.session import _least_refined
 from understudy.sessions.state_codec import read, written
 from understudy.sessions.terms import ranges
 from understudy.table.source import in_memory
@@ -331,7 +332,7 @@ def test_whatever_a_session_knows_is_written_and_read(declared, classes):
     assert list(knowledge.first_looks) == list(mine.first_looks)
     promise = replace(session._known, knowledge=knowledge)
     for question in ASKED:
-        for marginal in session._least(session._reader.read(question).marginals):
+        for marginal in _least_refined(session.curator.domain, session._reader.read(question).marginals):
             ours, theirs = session._known.intervals(marginal), promise.intervals(marginal)
             assert (ours is None) == (theirs is None)
             assert ours is None or (ours.low.tolist(), ours.high.tolist()) == (

@@ -8,6 +8,7 @@ from __future__ import annotations
 import gc
 import os
 import tracemalloc
+import weakref
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -105,6 +106,18 @@ def test_free_and_uncertified_answers_leave_nothing_behind(monkeypatch):
     monkeypatch.setattr(answer_memory, "MOST_ANSWERS", 64)
     monkeypatch.setattr(allowance, "MOST_WAITING", 16)
     assert grown(200) < 500
+
+
+def test_a_session_that_nobody_holds_is_gone_at_once():
+    """It holds up to thousands of questions, and is part of no circle that somebody has to find."""
+    session = opened()
+    gone = weakref.ref(session)
+    gc.disable()
+    try:
+        del session
+        assert gone() is None
+    finally:
+        gc.enable()
 
 
 @pytest.mark.slow("the mutant of a short test")

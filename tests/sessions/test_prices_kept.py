@@ -13,7 +13,7 @@ from understudy.privacy.budget import Budget
 from understudy.privacy.relation import Neighbours
 from understudy.sessions import ski_rental
 from understudy.sessions.opening import session as session_of
-from understudy.sessions.session import Session
+from understudy.sessions.session import Session, _least_refined
 
 WIDE = table_of(attributes({"age": 16, "h": 16}, {"k": 9, "s": 3}), 5000, 1)
 SMALL = table_of(attributes({"age": 16}, {"k": 9, "s": 3}), 5000, 1)
@@ -102,7 +102,7 @@ def test_no_question_of_several_parts_costs_more_than_its_price(monkeypatch, que
             else random_conjunction(draw, SMALL.domain, names)
             for _ in range(int(draw.integers(1, 5)))
         ]
-        plan = session._parts.planned(session._least(parts), "")
+        plan = session._parts.planned(_least_refined(session.curator.domain, parts), "")
         quoted = session._buyer.funds("").quote(plan.purchases).units
         spent, left = one.ledger.spent.units, session._buyer.policy.beta.left
         after = session._buyer.policy.after(plan.purchases).beta.left

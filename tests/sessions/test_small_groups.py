@@ -16,7 +16,7 @@ from understudy.query.marginal import Marginal
 from understudy.sessions import allowance, histogram_rent, ski_rental, small_groups
 from understudy.sessions.opening import session as session_of
 from understudy.sessions.purchase import PurchaseRequest
-from understudy.sessions.session import Session
+from understudy.sessions.session import Session, _least_refined
 from understudy.sessions.small_groups import LIKELY, GroupCountPurchase, enough_for
 
 DOMAIN = attributes({"age": 16, "hours": 16}, {"town": 8})
@@ -60,7 +60,7 @@ def swept(session: Session, truth: Cells, *first: Marginal) -> None:
     draw, cells = np.random.default_rng(5), np.arange(16)
     ranges = [((cells >= low) & (cells <= high)) for low, high in np.sort(draw.integers(0, 16, (12, 2)))]
     for question in (*first, *(in_town(**{name: some}) for name in ("age", "hours") for some in ranges)):
-        plan = session._parts.planned(session._least([question]), "")
+        plan = session._parts.planned(_least_refined(session.curator.domain, [question]), "")
         quoted = session._buyer.funds("").quote(plan.purchases).units
         before = session.curator.ledger.spent.units
         answer = session.ask_marginal(question)

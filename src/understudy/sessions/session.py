@@ -26,7 +26,7 @@ stopped.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import overload
 
 from understudy.answer.answer import Answer
@@ -39,6 +39,7 @@ from understudy.answer.sql_answer import SqlAnswer
 from understudy.answer.unit_error import unit_of
 from understudy.curator.curator import Curator
 from understudy.curator.pricing import check_noise
+from understudy.domain.domain import Domain
 from understudy.domain.refinement import refines
 from understudy.errors import (
     ParameterError,
@@ -127,7 +128,7 @@ class Session:
         self._reader = QuestionReader.of(
             curator.declaration, counts_everyone=False, measured="positions", refines=True, size=text_size
         )
-        self._put_text = lru_cache(maxsize=REMEMBERED)(self._put_anew)
+        self._put_text = lru_cache(maxsize=REMEMBERED)(partial(_put_anew, self._reader, curator.domain))
         self._buyer = Buyer(self._promise, name=self.name, owner=self.owner, lazily=lazily)
         self._parts = PartAnswers(curator, self._buyer)
         self._answers = QuestionAnswers(self._parts)
@@ -268,12 +269,9 @@ class Session:
             return self._put_text(question)
         asked = self._reader.read(question)
         within = None if error is None else float(positive(error, "error"))
-        return PutQuestion(asked, tuple(self._least(asked.marginals)), _running(asked), within)
-
-    def _put_anew(self, text: str) -> PutQuestion:
-        """A question in words, within the session's own error, that is not remembered."""
-        asked = self._reader.read(text)
-        return PutQuestion(asked, tuple(self._least(asked.marginals)), _running(asked), None)
+        return PutQuestion(
+            asked, tuple(_least_refined(self.curator.domain, asked.marginals)), _running(asked), within
+        )
 
     def _answered(
         self,
@@ -361,7 +359,7 @@ class Session:
         and `request` these are. More cells than the session's `max_cells` are refused with a `QueryError`, and
         what the custodian's reading found to be unreadable with an `UnreadableError`.
         """
-        marginals = self._least(marginals)
+        marginals = _least_refined(self.curator.domain, marginals)
         asking = self._asking(self._payer(analyst), request, marginals)
         return self._counts(marginals, asking, {}, uncertified=uncertified)
 
@@ -380,14 +378,6 @@ class Session:
         self._check(marginals)
         answers = self._answers.answers(marginals, running, asking, plan, uncertified=uncertified)
         return self._as_counts(answers)
-
-    def _least(self, marginals: Sequence[Marginal]) -> list[Marginal]:
-        """The same questions with no more edges than they need: declared ones where they cut no declared cell."""
-        declared = self.curator.domain
-        for marginal in marginals:
-            if not refines(marginal.domain, declared):
-                raise QueryError("the question is about another domain")
-        return [least_refined(marginal, declared) for marginal in marginals]
 
     def _check(self, marginals: Sequence[Marginal]) -> None:
         for marginal in marginals:
@@ -507,7 +497,7 @@ class Session:
         `uncertified`, `analyst` and `request` are those of `ask`. Raises as `ask` does, but refuses no marginal
         for its number of cells.
         """
-        [marginal] = self._least([marginal])
+        [marginal] = _least_refined(self.curator.domain, [marginal])
         self.curator.check_readable([marginal])
         if request is None and (repeated := self._parts.repeated(marginal)) is not None:
             self._payer(analyst)
@@ -546,6 +536,20 @@ class Session:
         contradiction = "What was released contradicts itself: a band failed, which beta allows for."
         parts = [notebook.warning(contradiction)] if self.contradicted else []
         return notebook.panel(f"Session {self.name}", notebook.facts(known), *parts)
+
+
+def _put_anew(reader: QuestionReader, declared: Domain, text: str) -> PutQuestion:
+    """A question in words, within the session's own error, that is not remembered."""
+    asked = reader.read(text)
+    return PutQuestion(asked, tuple(_least_refined(declared, asked.marginals)), _running(asked), None)
+
+
+def _least_refined(declared: Domain, marginals: Sequence[Marginal]) -> list[Marginal]:
+    """The same questions with no more edges than they need: declared ones where they cut no declared cell."""
+    for marginal in marginals:
+        if not refines(marginal.domain, declared):
+            raise QueryError("the question is about another domain")
+    return [least_refined(marginal, declared) for marginal in marginals]
 
 
 def _running(asked: ReadQuestion[Answer | SqlAnswer]) -> Running:

@@ -53,7 +53,9 @@ def _quasi_newton(gradient, rates, own, total, moved, turned, curvature, count, 
     bend = 0.0
     turn = turned[last]
     for i in range(direction.size):
-        bend += turn[i] * turn[i] / (total * rates[i] + own[i])
+        bend += (
+            np.float64(turn[i]) * turn[i] / (total * rates[i] + own[i])
+        )  # the square of a small one is not 0
     scale = curvature[last] / bend
     for i in range(direction.size):
         direction[i] *= scale / (total * rates[i] + own[i])
