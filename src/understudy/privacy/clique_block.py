@@ -15,15 +15,12 @@ and everybody (`message_passing`). A list of them that gets too long is closed: 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-from understudy.privacy.message_passing import compiled, sweep
 
 Units = NDArray[np.int64]
 Inside = NDArray[np.bool_]
@@ -40,7 +37,7 @@ MAX_ATTRIBUTES = 3
 """A clique has at most so many attributes."""
 
 _LEAST = np.iinfo(np.int64).min
-_NONE, _NOBODY = np.zeros(0, np.int64), np.zeros(0, np.bool_)
+_NONE = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True)
@@ -70,6 +67,10 @@ class DividedCounts:
         members = list(self.members)
         members[axis] = np.concatenate([members[axis], members[axis].take(classes, axis=1)], axis=1)
         return replace(self, members=tuple(members))
+
+    def divided(self, weights: Units) -> DividedCounts:
+        """The same counts, of which the rows of their regions pay these weights by themselves."""
+        return DividedCounts(self.prices, weights, self.members)
 
 
 def no_counts(shape: Sequence[int]) -> DividedCounts:
@@ -165,37 +166,6 @@ class CliqueBlock:
     def within(self, most: int) -> CliqueBlock:
         """The block without counts to divide, where dividing them would be more work than `most`."""
         return replace(self, counts=no_counts(self.table.shape)) if self.dividing > max(most, 0) else self
-
-    def swept(self, beliefs: Sequence[Units], *, divide: bool, fast: bool) -> tuple[CliqueBlock, int]:
-        """The block with new messages, and what everybody pays more where counts were divided anew. The beliefs
-        are changed in place. `fast` takes the compiled loop, which finds the same numbers.
-        """
-        axes, shape, missing = self.table.ndim, self.table.shape, MAX_ATTRIBUTES - self.table.ndim
-        table, messages, weights = self.table, np.concatenate(self.messages), self.counts.weights
-        prices, members = _NONE, _NOBODY
-        if divide and len(self.counts):
-            table, weights, prices = table.copy(), weights.copy(), self.counts.prices
-            ones = np.ones((len(prices), missing), np.bool_)
-            members = np.concatenate([*self.counts.members, ones], axis=1).ravel()
-        sizes = (*shape, *(1,) * missing)
-        changed: list[Any] = [table.reshape(-1), messages, *beliefs, weights]
-        fixed: list[Any] = [np.concatenate(self.labels), prices, members]
-        memory: Any = np.empty(table.size + 2 * sum(sizes), np.int64)
-        loop: Callable[..., tuple[int, int]] = compiled() if fast else sweep
-        # The compiled loop works on the arrays themselves; without a compiler lists are quicker, and are put back.
-        written = changed if fast else [array.tolist() for array in changed]
-        labels, costs, within = fixed if fast else [array.tolist() for array in fixed]
-        cells, told, *own, paid = written
-        three = (*own, *own[:1] * missing)  # an axis that the clique lacks is not read
-        room = memory if fast else memory.tolist()
-        largest, raised = loop(cells, sizes, axes, labels, told, three, costs, paid, within, room)
-        if not fast:
-            for array, numbers in zip(changed, written, strict=True):
-                array[:] = numbers
-        ends = np.cumsum([len(label) for label in self.labels])
-        split = tuple(messages[end - len(label) : end] for end, label in zip(ends, self.labels, strict=True))
-        counts = self.counts if weights is self.counts.weights else replace(self.counts, weights=weights)
-        return CliqueBlock(table, self.labels, split, largest, counts), raised
 
     def _tops(self, vectors: Iterable[Units]) -> list[Units]:
         """The largest value of each vector in each class of its axis."""

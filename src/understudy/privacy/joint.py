@@ -44,11 +44,11 @@ larger region or for everybody, and the bound keeps the messages that it has. Bo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
-from math import prod
+from math import inf, prod
 from typing import NamedTuple
 
 import numpy as np
@@ -58,6 +58,8 @@ from understudy.privacy.budget import Budget
 from understudy.privacy.clique_block import MAX_ATTRIBUTES, Attribute, Clique, CliqueBlock, Inside, Units
 from understudy.privacy.cost import ZCDP, Cost, PureDP
 from understudy.privacy.event import Event, LaplaceNoise, Located, Span, Together
+from understudy.privacy.message_passing import is_loaded
+from understudy.privacy.sweeping import Sweeping
 
 WIDE = Fraction(3, 10)
 """A single count that sees more of the grid than this is taken with φ = 1/2."""
@@ -72,7 +74,8 @@ LAST_SWEEPS = 8
 """So many more before an event is turned down."""
 
 COMPILED = 1 << 13
-"""Sweeps that touch so many numbers, or more, are made by machine code: the compiler takes a moment to load."""
+"""Sweeps that touch so many numbers, or more, are made by machine code: the compiler takes a moment to load. Once
+it is there, all are."""
 
 
 class Load(NamedTuple):
@@ -278,16 +281,14 @@ class Joint:
         """Sweep when the bound has grown, or would pass the cap, as far as the credit goes; then show it."""
         bound, before = state.bound(), state.work
         if bound * GROWTH.denominator > state.swept * GROWTH.numerator and self._can_sweep(state, before):
-            for turn in range(self.rule.sweeps):
-                if self._can_sweep(state, before):
-                    state = self._swept(state, before, turn)
+            state = self._swept(state, before, range(self.rule.sweeps))
             bound = state.bound()
             state = replace(state, swept=bound)
         for turn in range(LAST_SWEEPS):
             enough = max(bound, state.shown) + state.others <= self.budget.cap.units
             if enough or not state.blocks or not self._can_sweep(state, before):
                 break
-            state = self._swept(state, before, turn)
+            state = self._swept(state, before, [turn])
             bound = state.bound()
         return state if bound <= state.shown else replace(state, shown=bound)
 
@@ -295,29 +296,37 @@ class Joint:
         """Whether one more sweep, and `more` work beside it, can be paid, after sweeps for this event that began
         when `before` was done.
         """
-        credit, once = self.rule.credit(state.joined, state.work), self.rule.once
-        if credit is None or once is None:
-            return True
-        return state.room + more <= min(credit, before + once - state.work)
+        return state.room + more <= self._payable(state, before, state.work)
 
-    def _swept(self, state: JointState, before: int, turn: int) -> JointState:
-        """New messages for each block in turn. Every second time counts are divided anew, if that can be paid."""
-        divide = bool(turn % 2 and state.dividing and self._can_sweep(state, before, state.dividing))
-        beliefs = {attribute: belief.copy() for attribute, belief in state.beliefs.items()}
-        fast = state.room + state.dividing >= COMPILED
-        blocks, constant = dict(state.blocks), state.constant
-        for clique, block in state.blocks.items():
-            own = [beliefs[attribute] for attribute in clique]
-            blocks[clique], more = block.swept(own, divide=divide, fast=fast)
-            constant += more
+    def _payable(self, state: JointState, before: int, work: int) -> float:
+        """How much more work may be done for this event, if `work` was done so far and it began at `before`."""
+        credit, once = self.rule.credit(state.joined, work), self.rule.once
+        return inf if credit is None or once is None else min(credit, before + once - work)
+
+    def _swept(self, state: JointState, before: int, turns: Iterable[int]) -> JointState:
+        """New messages for each block in turn, as many times as there are turns and can be paid. In every second
+        turn counts are divided anew, if that can be paid as well.
+        """
+        if not state.blocks:
+            return state
+        fast = state.room + state.dividing >= COMPILED or is_loaded()
+        sweeping, work = Sweeping(state.blocks, state.beliefs, fast=fast), state.work
+        for turn in turns:
+            payable = self._payable(state, before, work)
+            if state.room > payable:
+                break
+            divide = bool(turn % 2 and state.dividing and state.room + state.dividing <= payable)
+            sweeping.sweep(divide=divide)
+            work += state.room + (state.dividing if divide else 0)
+        blocks, beliefs = sweeping.blocks(), sweeping.beliefs()
         return replace(
             state,
             beliefs=beliefs,
             blocks=blocks,
-            constant=constant,
+            constant=state.constant + sweeping.raised,
             rests=sum(block.largest for block in blocks.values()),
             peaks=sum(int(belief.max()) for belief in beliefs.values()),
-            work=state.work + state.room + (state.dividing if divide else 0),
+            work=work,
         )
 
 
