@@ -111,37 +111,33 @@ class CliqueBlock:
         """The work of dividing its counts anew, beside that of a sweep."""
         return len(self.counts) * self.table.size
 
-    def refined(self, inside: Sequence[Inside]) -> CliqueBlock:
-        """The same numbers over classes that lie in the spans or outside.
+    def split(self, inside: Sequence[Inside]) -> list[tuple[Inside, Inside]]:
+        """Along each axis the classes with a cell in the span, and those with one in it and one outside."""
+        found: list[tuple[Inside, Inside]] = []
+        for label, within, size in zip(self.labels, inside, self.table.shape, strict=True):
+            touched = _any(label, within, size)
+            found.append((touched, touched & _any(label, ~within, size)))
+        return found
+
+    def refined(self, inside: Sequence[Inside], split: Sequence[tuple[Inside, Inside]]) -> CliqueBlock:
+        """The same numbers over classes that lie in the spans or outside; `split` is what the spans do to those of
+        this block.
 
         Along each axis the cells of a class outside the span keep its number; the others get the next new ones, in
         the order of their classes, unless the whole class is inside.
         """
         table, labels, counts = self.table, list(self.labels), self.counts
-        for axis, within in enumerate(inside):
-            label, size = labels[axis], table.shape[axis]
-            cut = np.flatnonzero(_any(label, within, size) & _any(label, ~within, size))
+        for axis, (within, (_, parted)) in enumerate(zip(inside, split, strict=True)):
+            cut = np.flatnonzero(parted)
             if not len(cut):
                 continue
+            label, size = labels[axis], table.shape[axis]
             renamed: NDArray[np.intp] = np.arange(size, dtype=np.intp)
             renamed[cut] = size + np.arange(len(cut))
             labels[axis] = np.where(within, renamed[label], label)
             table = np.concatenate([table, table.take(cut, axis=axis)], axis=axis)
             counts = counts.cut(axis, cut)
         return CliqueBlock(table, tuple(labels), self.messages, self.largest, counts)
-
-    def refined_size(self, inside: Sequence[Inside]) -> int:
-        """How many numbers the table would have over classes that lie in the spans or outside."""
-        sizes: list[int] = []
-        for label, within, size in zip(self.labels, inside, self.table.shape, strict=True):
-            cut = _any(label, within, size) & _any(label, ~within, size)
-            sizes.append(size + int(cut.sum()))
-        return prod(sizes)
-
-    def touched(self, inside: Sequence[Inside]) -> tuple[NDArray[np.intp], ...]:
-        """Along each axis the classes of which some cell is in the span."""
-        parts = zip(self.labels, inside, self.table.shape, strict=True)
-        return tuple(np.flatnonzero(_any(label, within, size)) for label, within, size in parts)
 
     def raised(self, classes: Sequence[NDArray[np.intp]], weight: int) -> CliqueBlock:
         """T_C + weight on a product of classes. Only the cells that were touched can raise the maximum."""
@@ -175,6 +171,25 @@ class CliqueBlock:
             np.maximum.at(top, label, vector)
             found.append(top)
         return found
+
+
+def refined_size(shape: Sequence[int], split: Sequence[tuple[Inside, Inside]]) -> int:
+    """How many numbers a table of so many classes would have, if spans split them so."""
+    return prod(size + int(parted.sum()) for size, (_, parted) in zip(shape, split, strict=True))
+
+
+def touched(split: Sequence[tuple[Inside, Inside]]) -> tuple[NDArray[np.intp], ...]:
+    """Along each axis the classes of which some cell is in the span."""
+    return tuple(np.flatnonzero(some) for some, _ in split)
+
+
+def touched_after(split: Sequence[tuple[Inside, Inside]]) -> tuple[NDArray[np.intp], ...]:
+    """The same among the classes that are there once these were split: of one in two parts, the new one."""
+    found: list[NDArray[np.intp]] = []
+    for some, parted in split:
+        new = len(some) + np.arange(int(parted.sum()))
+        found.append(np.concatenate([np.flatnonzero(some & ~parted), new]))
+    return tuple(found)
 
 
 def _any(label: NDArray[np.int64], within: Inside, size: int) -> Inside:

@@ -55,7 +55,17 @@ import numpy as np
 
 from understudy.privacy.accounting_rule import NEWEST, AccountingRule
 from understudy.privacy.budget import Budget
-from understudy.privacy.clique_block import MAX_ATTRIBUTES, Attribute, Clique, CliqueBlock, Inside, Units
+from understudy.privacy.clique_block import (
+    MAX_ATTRIBUTES,
+    Attribute,
+    Clique,
+    CliqueBlock,
+    Inside,
+    Units,
+    refined_size,
+    touched,
+    touched_after,
+)
 from understudy.privacy.cost import ZCDP, Cost, PureDP
 from understudy.privacy.event import Event, LaplaceNoise, Located, Span, Together
 from understudy.privacy.message_passing import is_loaded
@@ -237,7 +247,8 @@ class Joint:
         known = state.blocks.get(home)
         block = CliqueBlock.empty(widths) if known is None else known
         taken = 0 if known is None else known.room
-        cells = block.refined_size(inside)
+        split = block.split(inside)
+        cells = refined_size(block.table.shape, split)
         room = state.room - taken + block.room - block.table.size + cells
         work = block.sides + cells
         if (
@@ -245,13 +256,12 @@ class Joint:
             and (rule.room is None or room <= rule.room)
             and (credit is None or cells == block.table.size or work <= credit)
         ):
-            cut = block.refined(inside)
-            classes = cut.touched(inside)
+            cut, classes = block.refined(inside, split), touched_after(split)
             if cells == block.table.size:
                 work = block.sides + prod(map(len, classes))
         else:
             cut, room = block, state.room
-            classes = block.touched(inside)
+            classes = touched(split)
             work = block.sides + prod(map(len, classes))
             if known is None or prod(map(len, classes)) == block.table.size:
                 return None

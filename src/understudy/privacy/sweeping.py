@@ -34,19 +34,17 @@ class Sweeping:
         self._fast = fast
         self._divided = False
         self.raised = 0
-        self._widths = {attribute: len(belief) for attribute, belief in beliefs.items()}
-        starts, start = dict[Attribute, int](), 0
-        for attribute, width in self._widths.items():
-            starts[attribute], start = start, start + width
-        described, tables, labels, messages = list[int](), list[Any](), list[Any](), list[Any]()
-        prices, weights, members, room = list[Any](), list[Any](), list[Any](), 0
+        self._places, start = dict[Attribute, tuple[int, int]](), 0
+        for attribute, belief in beliefs.items():
+            self._places[attribute], start = (start, len(belief)), start + len(belief)
+        described, tables, labels, messages = list[Any](), list[Any](), list[Any](), list[Any]()
+        prices, weights, members = [_NONE], [_NONE], [_NOBODY]
         for clique, block in blocks.items():
-            shape, counts, some = block.table.shape, block.counts, len(block.counts)
+            shape, counts, some = block.table.shape, block.counts, len(block.counts.prices)
             missing = MAX_ATTRIBUTES - len(shape)
             none, one = (0,) * missing, (1,) * missing
-            widths = [len(label) for label in block.labels]
-            begins = [starts[attribute] for attribute in clique]
-            described += (len(shape), *shape, *one, some, *widths, *none, *begins, *none)
+            starts, widths = zip(*[self._places[attribute] for attribute in clique], strict=True)
+            described.append((len(shape), *shape, *one, some, *widths, *none, *starts, *none))
             tables.append(block.table.reshape(-1))
             labels += block.labels
             messages += block.messages
@@ -54,15 +52,16 @@ class Sweeping:
                 prices.append(counts.prices)
                 weights.append(counts.weights)
                 members += [member.reshape(-1) for member in counts.members]
-                members += [np.ones(some, np.bool_) for _ in none]
-            room = max(room, block.table.size + 2 * (sum(shape) + missing))
-        self._cliques = np.array(described, np.int64)
+                members += [np.ones(some, np.bool_)] * missing
+        cliques = np.array(described, np.int64)
+        room = int((cliques[:, 1:4].prod(axis=1) + 2 * cliques[:, 1:4].sum(axis=1)).max())
+        self._cliques = cliques.reshape(-1)
         self._tables, self._labels, self._messages = (
             np.concatenate(one) for one in (tables, labels, messages)
         )
         self._beliefs = np.concatenate(list(beliefs.values()))
-        self._prices, self._weights = (np.concatenate([_NONE, *one]) for one in (prices, weights))
-        self._members = np.concatenate([_NOBODY, *members])
+        self._prices, self._weights = np.concatenate(prices), np.concatenate(weights)
+        self._members = np.concatenate(members)
         self._largest, self._memory = np.zeros(len(blocks), np.int64), np.zeros(room, np.int64)
 
     def sweep(self, *, divide: bool) -> None:
@@ -88,22 +87,23 @@ class Sweeping:
         found, table, count, cell = dict[Clique, CliqueBlock](), 0, 0, 0
         for (clique, block), largest in zip(self._before.items(), self._largest.tolist(), strict=True):
             messages = list[Units]()
-            for label in block.labels:
-                messages.append(self._messages[cell : cell + len(label)])
-                cell += len(label)
-            some, size = len(block.counts), block.table.size
+            for attribute in clique:
+                width = self._places[attribute][1]
+                messages.append(self._messages[cell : cell + width])
+                cell += width
             numbers, counts = block.table, block.counts
-            if self._divided and some:
-                numbers = self._tables[table : table + size].reshape(block.table.shape)
-                counts = counts.divided(self._weights[count : count + some])
-            table, count = table + size, count + some
+            if self._divided:
+                some, size = len(counts.prices), numbers.size
+                if some:
+                    numbers = self._tables[table : table + size].reshape(numbers.shape)
+                    counts = counts.divided(self._weights[count : count + some])
+                table, count = table + size, count + some
             found[clique] = CliqueBlock(numbers, block.labels, tuple(messages), largest, counts)
         return found
 
     def beliefs(self) -> dict[Attribute, Units]:
         """The beliefs after the sweeps."""
-        found, start = dict[Attribute, Units](), 0
-        for attribute, width in self._widths.items():
-            found[attribute] = self._beliefs[start : start + width]
-            start += width
-        return found
+        return {
+            attribute: self._beliefs[start : start + width]
+            for attribute, (start, width) in self._places.items()
+        }

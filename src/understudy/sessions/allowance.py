@@ -153,7 +153,7 @@ class Allowance:
     def paid(self, event: Event, marginal: Marginal) -> None:
         """Remember what the counts of a question cost, of one look or of another."""
         self._paid.add(event, whole=True)
-        if (load := _one_divided(self._joint, event)) is not None and self._paid.tells_apart:
+        if self._paid.tells_apart and (load := _one_divided(self._joint, event)) is not None:
             known, directly = self._divided.get(_digest(marginal), (Load(0, load.region), 0))
             if known.region == load.region:
                 self._compare(marginal, known._replace(units=known.units + load.units), directly)
@@ -249,7 +249,8 @@ class Allowance:
         event = self._alone_event(marginal, share)
         self._direct = self._joint.after(self._direct, event)
         self._alone.add(event)
-        known, load = self._divided.get(_digest(marginal)), _one_divided(self._joint, event)
+        known = self._divided.get(_digest(marginal)) if self._divided else None
+        load = None if known is None else _one_divided(self._joint, event)
         if known is not None and load is not None and known[0].region == load.region:
             self._compare(marginal, known[0], load.units)
 
