@@ -12,6 +12,7 @@ import pytest
 
 from scripted_noise import Script
 from statistical import assert_does_not_follow, assert_follows
+from understudy.noise import samplers
 from understudy.noise.law import Coin, ExpCoin, Law, Magnitude
 from understudy.noise.samplers import WORD, SeededNoise, _invert_exactly, _sampler, _table
 
@@ -155,3 +156,16 @@ def test_karney16_algorithm_n(power: int) -> None:
             proposal = law.rate * high**power
             acceptance = rate * ((block * high + low) ** power - (block * high) ** power)
             assert proposal + acceptance == rate * (block * high + low) ** power
+
+
+def test_a_few_draws_are_inverted_as_many_are(monkeypatch):
+    """With and without a list of all outcomes: the same numbers, from the same words."""
+    for law in (*LAWS, Magnitude(Fraction(1, 1500), 2, folded=False)):
+        heads = np.arange(1 << 16)
+        table = _table(law)
+        assert (table._found(heads) == table.guide[heads]).all()
+        drawn = []
+        for few in (0, 1 << 20):
+            monkeypatch.setattr(samplers, "_FEW", few)
+            drawn.append(table.invert(heads, SeededNoise(3)))
+        assert (drawn[0] == drawn[1]).all()

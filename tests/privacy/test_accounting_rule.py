@@ -21,6 +21,7 @@ from understudy.privacy.budget import Budget
 from understudy.privacy.event import GaussianNoise, LaplaceNoise, Located, Span, Together
 from understudy.privacy.joint import Joint
 from understudy.privacy.recording import as_plain
+from understudy.privacy.sweeping import Sweeping
 
 SPANS = {"a": 3, "b": 4, "c": 2, "d": 40}
 NAMES = {"grant": "GRANT", "room": "ROOM", "block": "BLOCK", "attribute": "CELLS", "width": "WIDTH"}
@@ -203,18 +204,24 @@ def test_the_work_of_every_charge_is_bounded_and_all_of_it_is_linear(monkeypatch
     """Counted in numbers touched, near the cap as far from it, and by the tables themselves as well."""
     rule = replace(RULE_2, start=1 << 18, room=1 << 15, once=1 << 16, block=1 << 12)
     touched = [0]
-    raised, swept = clique_block.CliqueBlock.raised, clique_block.CliqueBlock.swept
+    raised, laid_out, swept = clique_block.CliqueBlock.raised, Sweeping.__init__, Sweeping.sweep
+    rooms = {}
 
     def counting_raised(self, classes, weight):
         touched[0] += prod(map(len, classes))
         return raised(self, classes, weight)
 
-    def counting_swept(self, beliefs, *, divide, fast):
-        touched[0] += self.room + (self.dividing if divide else 0)
-        return swept(self, beliefs, divide=divide, fast=fast)
+    def remembered(self, blocks, beliefs, *, fast):
+        rooms[self] = [(block.room, block.dividing) for block in blocks.values()]
+        laid_out(self, blocks, beliefs, fast=fast)
+
+    def counting_swept(self, *, divide):
+        touched[0] += sum(room + (dividing if divide else 0) for room, dividing in rooms[self])
+        swept(self, divide=divide)
 
     monkeypatch.setattr(clique_block.CliqueBlock, "raised", counting_raised)
-    monkeypatch.setattr(clique_block.CliqueBlock, "swept", counting_swept)
+    monkeypatch.setattr(Sweeping, "__init__", remembered)
+    monkeypatch.setattr(Sweeping, "sweep", counting_swept)
     accountant = Joint(Budget.of(Fraction(1, 10**7)), rule)  # the cap of a hundred of them
     state, refused = accountant.start(), 0
     for event in hostile(300):

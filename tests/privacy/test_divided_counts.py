@@ -152,6 +152,7 @@ def test_machine_code_finds_the_same_numbers(events):
         states = []
         for least in (0, 1 << 60):
             patch.setattr(joint, "COMPILED", least)
+            patch.setattr(joint, "is_loaded", lambda: False)
             state = accountant.start()
             for event in events:
                 state = accountant.after(state, event)
@@ -190,8 +191,8 @@ def test_what_was_divided_adds_up():
 class Forgetful(Joint):
     """A mutant: what everybody pays of a count that was divided is forgotten."""
 
-    def _swept(self, state, before, turn):
-        return replace(super()._swept(state, before, turn), constant=state.constant)
+    def _swept(self, state, before, turns):
+        return replace(super()._swept(state, before, turns), constant=state.constant)
 
 
 def test_the_brute_force_notices_what_nobody_pays():

@@ -196,7 +196,7 @@ def test_a_budget_that_would_be_passed_is_looked_at_again_before_it_is():
         state = loose.after(state, event)
     swept = state
     for turn in range(50):
-        swept = loose._swept(swept, swept.work, turn)
+        swept = loose._swept(swept, swept.work, [turn])
     assert worst_pair(events) <= swept.bound() / 1e15 * (1 + 1e-12)
     assert swept.bound() <= loose.cost(state).units <= 1.06 * swept.bound()
     assert swept.bound() / 1e15 <= 1.1 * worst_pair(events)

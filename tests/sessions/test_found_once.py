@@ -49,6 +49,8 @@ def opened(queries=100):
 def weighing(monkeypatch):
     """The weights of all ranges take as long as a test wants."""
     families._minimax_weights.begin()
+    families._product.cache_clear()  # a product keeps what it is made of
+    families._norm.cache_clear()
     slowly = Slowly(families._minimax_weights._function)
     monkeypatch.setattr(families._minimax_weights, "_function", slowly)
     yield slowly

@@ -154,7 +154,7 @@ class Magnitude:
             cut = (below << bits) // most
             if cut >= last:
                 break
-            if min((above << bits) // least, last) != cut:
+            if above << bits >= (cut + 1) * least:  # another cut, or beyond the last, may be the true one
                 return None
             cuts.append(cut)
         return (*cuts, last)
@@ -169,17 +169,19 @@ class Magnitude:
         ratio_low, ratio_high = exp_enclosure(self.rate, precision)
         step_low, step_high = exp_enclosure(2 * self.rate, precision) if self.power == 2 else (one, one)
         times = 2 if self.folded else 1
-        low, high = [one], [one]
-        weight_low = weight_high = one
+        low, high, most = [one], [one], negligible // times
+        weight_low = weight_high = sum_low = sum_high = one
         while True:
-            # The ratios never grow, so a geometric series bounds everything that is left out.
-            rest = times * (weight_high * ratio_high // (one - ratio_high) + 1)
-            if rest <= negligible:
-                return low, high, rest
+            # The ratios never grow, so a geometric series bounds everything that is left out. It is divided out
+            # only at the end: whether it is small enough is seen without.
+            following, fallen = weight_high * ratio_high, one - ratio_high
+            if following < most * fallen:
+                return low, high, times * (following // fallen + 1)
             weight_low = weight_low * ratio_low >> precision
-            weight_high = -(-weight_high * ratio_high >> precision)
-            low.append(low[-1] + times * weight_low)
-            high.append(high[-1] + times * weight_high)
+            weight_high = -(-following >> precision)
+            sum_low, sum_high = sum_low + times * weight_low, sum_high + times * weight_high
+            low.append(sum_low)
+            high.append(sum_high)
             ratio_low = ratio_low * step_low >> precision
             ratio_high = -(-ratio_high * step_high >> precision)
 

@@ -18,7 +18,7 @@ import os
 from bisect import bisect_right
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from operator import index
 from typing import Literal, Protocol
 
@@ -40,6 +40,9 @@ WORD = 64
 
 BATCH = 1 << 15
 """Words per pass: the temporaries of a pass stay in the processor's cache."""
+
+_FEW = 1 << 9
+"""Fewer draws than this are inverted without a list of all outcomes."""
 
 _COARSE = 32
 """Up to this scale, or standard deviation, a table holds the whole law; above it, that of the high part."""
@@ -75,26 +78,38 @@ class SeededNoise:
 # ------------------------------------------------------------------------------------------ exact inversion
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class _InversionTable:
     """Inversion of `law`: the outcome for each `head_bits`-bit start of a uniform number.
 
-    `guide[head]` is -1 where a cut falls inside that head's cell. Then the number is extended to `word_bits`
-    bits and searched among `cuts`; a tie with a cut is settled by as many further bits as it needs.
+    A head has no outcome, and -1 stands there, where a cut falls inside its cell. Then the number is extended to
+    `word_bits` bits and searched among `cuts`; a tie with a cut is settled by as many further bits as it needs.
     """
 
     law: Law
     head_bits: int
     word_bits: int
-    guide: NDArray[np.int16]
     cuts: NDArray[np.uint64]
+    heads: NDArray[np.int64]
+    """The starts of the cuts."""
+
+    @cached_property
+    def guide(self) -> NDArray[np.int16]:
+        """The outcome of every head, for many draws: to list them takes longer than to search for a few."""
+        inside = np.bincount(self.heads, minlength=1 << self.head_bits)
+        return np.where(inside, -1, np.cumsum(inside)).astype(np.int16)
 
     def invert(self, heads: NDArray[np.int64], noise: NoiseSource) -> NDArray[np.int64]:
-        outcomes = self.guide.take(heads).astype(np.int64)
+        outcomes = self._found(heads) if heads.size < _FEW else self.guide.take(heads).astype(np.int64)
         open_ = np.flatnonzero(outcomes < 0)
         if open_.size:
             outcomes[open_] = self._invert_words(heads[open_], noise)
         return outcomes
+
+    def _found(self, heads: NDArray[np.int64]) -> NDArray[np.int64]:
+        """What the guide says of some heads."""
+        upto = np.searchsorted(self.heads, heads, side="right")
+        return np.where(np.searchsorted(self.heads, heads) < upto, -1, upto)
 
     def _invert_words(self, heads: NDArray[np.int64], noise: NoiseSource) -> NDArray[np.int64]:
         more = self.word_bits - self.head_bits
@@ -126,9 +141,7 @@ def _cuts(law: Law, bits: int) -> tuple[int, ...]:
 def _table(law: Law, head_bits: int = 16, word_bits: int = WORD) -> _InversionTable:
     cuts = np.array(law.cuts(word_bits), dtype=np.uint64)
     heads = (cuts >> np.uint64(word_bits - head_bits)).astype(np.int64)
-    inside = np.bincount(heads, minlength=1 << head_bits)
-    guide = np.where(inside, -1, np.cumsum(inside)).astype(np.int16)
-    return _InversionTable(law, head_bits, word_bits, guide, cuts)
+    return _InversionTable(law, head_bits, word_bits, cuts, heads)
 
 
 # ------------------------------------------------------------------------------------------ coins

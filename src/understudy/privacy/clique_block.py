@@ -15,15 +15,12 @@ and everybody (`message_passing`). A list of them that gets too long is closed: 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-from understudy.privacy.message_passing import compiled, sweep
 
 Units = NDArray[np.int64]
 Inside = NDArray[np.bool_]
@@ -43,7 +40,7 @@ MAX_ATTRIBUTES = 3
 """A clique has at most so many attributes."""
 
 _LEAST = np.iinfo(np.int64).min
-_NONE, _NOBODY = np.zeros(0, np.int64), np.zeros(0, np.bool_)
+_NONE = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True)
@@ -95,6 +92,10 @@ class DividedCounts:
         members[axis] = np.concatenate([members[axis], members[axis].take(classes, axis=1)], axis=1)
         return replace(self, members=tuple(members))
 
+    def divided(self, weights: Units) -> DividedCounts:
+        """The same counts, of which the rows of their regions pay these weights by themselves."""
+        return DividedCounts(self.prices, weights, self.members)
+
 
 def no_counts(shape: Sequence[int]) -> DividedCounts:
     """None, over so many classes along each axis."""
@@ -134,37 +135,33 @@ class CliqueBlock:
         """The work of dividing its counts anew, beside that of a sweep."""
         return len(self.counts) * (self.table.size + COUNT_OVERHEAD)
 
-    def refined(self, inside: Sequence[Inside]) -> CliqueBlock:
-        """The same numbers over classes that lie in the spans or outside.
+    def split(self, inside: Sequence[Inside]) -> list[tuple[Inside, Inside]]:
+        """Along each axis the classes with a cell in the span, and those with one in it and one outside."""
+        found: list[tuple[Inside, Inside]] = []
+        for label, within, size in zip(self.labels, inside, self.table.shape, strict=True):
+            touched = _any(label, within, size)
+            found.append((touched, touched & _any(label, ~within, size)))
+        return found
+
+    def refined(self, inside: Sequence[Inside], split: Sequence[tuple[Inside, Inside]]) -> CliqueBlock:
+        """The same numbers over classes that lie in the spans or outside; `split` is what the spans do to those of
+        this block.
 
         Along each axis the cells of a class outside the span keep its number; the others get the next new ones, in
         the order of their classes, unless the whole class is inside.
         """
         table, labels, counts = self.table, list(self.labels), self.counts
-        for axis, within in enumerate(inside):
-            label, size = labels[axis], table.shape[axis]
-            cut = np.flatnonzero(_any(label, within, size) & _any(label, ~within, size))
+        for axis, (within, (_, parted)) in enumerate(zip(inside, split, strict=True)):
+            cut = np.flatnonzero(parted)
             if not len(cut):
                 continue
+            label, size = labels[axis], table.shape[axis]
             renamed: NDArray[np.intp] = np.arange(size, dtype=np.intp)
             renamed[cut] = size + np.arange(len(cut))
             labels[axis] = np.where(within, renamed[label], label)
             table = np.concatenate([table, table.take(cut, axis=axis)], axis=axis)
             counts = counts.cut(axis, cut)
         return CliqueBlock(table, tuple(labels), self.messages, self.largest, counts)
-
-    def refined_size(self, inside: Sequence[Inside]) -> int:
-        """How many numbers the table would have over classes that lie in the spans or outside."""
-        sizes: list[int] = []
-        for label, within, size in zip(self.labels, inside, self.table.shape, strict=True):
-            cut = _any(label, within, size) & _any(label, ~within, size)
-            sizes.append(size + int(cut.sum()))
-        return prod(sizes)
-
-    def touched(self, inside: Sequence[Inside]) -> tuple[NDArray[np.intp], ...]:
-        """Along each axis the classes of which some cell is in the span."""
-        parts = zip(self.labels, inside, self.table.shape, strict=True)
-        return tuple(np.flatnonzero(_any(label, within, size)) for label, within, size in parts)
 
     def raised(self, classes: Sequence[NDArray[np.intp]], weight: int) -> CliqueBlock:
         """T_C + weight on a product of classes. Only the cells that were touched can raise the maximum."""
@@ -194,37 +191,6 @@ class CliqueBlock:
         """The block without counts to divide, where dividing them would be more work than `most`."""
         return replace(self, counts=no_counts(self.table.shape)) if self.dividing > max(most, 0) else self
 
-    def swept(self, beliefs: Sequence[Units], *, divide: bool, fast: bool) -> tuple[CliqueBlock, int]:
-        """The block with new messages, and what everybody pays more where counts were divided anew. The beliefs
-        are changed in place. `fast` takes the compiled loop, which finds the same numbers.
-        """
-        axes, shape, missing = self.table.ndim, self.table.shape, MAX_ATTRIBUTES - self.table.ndim
-        table, messages, weights = self.table, np.concatenate(self.messages), self.counts.weights
-        prices, members = _NONE, _NOBODY
-        if divide and len(self.counts):
-            table, weights, prices = table.copy(), weights.copy(), self.counts.prices
-            ones = np.ones((len(prices), missing), np.bool_)
-            members = np.concatenate([*self.counts.members, ones], axis=1).ravel()
-        sizes = (*shape, *(1,) * missing)
-        changed: list[Any] = [table.reshape(-1), messages, *beliefs, weights]
-        fixed: list[Any] = [np.concatenate(self.labels), prices, members]
-        memory: Any = np.empty(table.size + 2 * sum(sizes), np.int64)
-        loop: Callable[..., tuple[int, int]] = compiled() if fast else sweep
-        # The compiled loop works on the arrays themselves; without a compiler lists are quicker, and are put back.
-        written = changed if fast else [array.tolist() for array in changed]
-        labels, costs, within = fixed if fast else [array.tolist() for array in fixed]
-        cells, told, *own, paid = written
-        three = (*own, *own[:1] * missing)  # an axis that the clique lacks is not read
-        room = memory if fast else memory.tolist()
-        largest, raised = loop(cells, sizes, axes, labels, told, three, costs, paid, within, room)
-        if not fast:
-            for array, numbers in zip(changed, written, strict=True):
-                array[:] = numbers
-        ends = np.cumsum([len(label) for label in self.labels])
-        split = tuple(messages[end - len(label) : end] for end, label in zip(ends, self.labels, strict=True))
-        counts = self.counts if weights is self.counts.weights else replace(self.counts, weights=weights)
-        return CliqueBlock(table, self.labels, split, largest, counts), raised
-
     def _tops(self, vectors: Iterable[Units]) -> list[Units]:
         """The largest value of each vector in each class of its axis."""
         found: list[Units] = []
@@ -233,6 +199,25 @@ class CliqueBlock:
             np.maximum.at(top, label, vector)
             found.append(top)
         return found
+
+
+def refined_size(shape: Sequence[int], split: Sequence[tuple[Inside, Inside]]) -> int:
+    """How many numbers a table of so many classes would have, if spans split them so."""
+    return prod(size + int(parted.sum()) for size, (_, parted) in zip(shape, split, strict=True))
+
+
+def touched(split: Sequence[tuple[Inside, Inside]]) -> tuple[NDArray[np.intp], ...]:
+    """Along each axis the classes of which some cell is in the span."""
+    return tuple(np.flatnonzero(some) for some, _ in split)
+
+
+def touched_after(split: Sequence[tuple[Inside, Inside]]) -> tuple[NDArray[np.intp], ...]:
+    """The same among the classes that are there once these were split: of one in two parts, the new one."""
+    found: list[NDArray[np.intp]] = []
+    for some, parted in split:
+        new = len(some) + np.arange(int(parted.sum()))
+        found.append(np.concatenate([np.flatnonzero(some & ~parted), new]))
+    return tuple(found)
 
 
 def _any(label: NDArray[np.int64], within: Inside, size: int) -> Inside:

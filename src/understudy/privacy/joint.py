@@ -47,20 +47,32 @@ larger region or for everybody, and the bound keeps the messages that it has. Bo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from math import prod
+from math import inf, prod
 from typing import NamedTuple
 
 import numpy as np
 
 from understudy.privacy.accounting_rule import NEWEST, AccountingRule
 from understudy.privacy.budget import Budget
-from understudy.privacy.clique_block import MAX_ATTRIBUTES, Attribute, Clique, CliqueBlock, Inside, Units
+from understudy.privacy.clique_block import (
+    MAX_ATTRIBUTES,
+    Attribute,
+    Clique,
+    CliqueBlock,
+    Inside,
+    Units,
+    refined_size,
+    touched,
+    touched_after,
+)
 from understudy.privacy.cost import ZCDP, Cost, PureDP
 from understudy.privacy.event import Event, LaplaceNoise, Located, Span, Together
+from understudy.privacy.message_passing import is_loaded
+from understudy.privacy.sweeping import Sweeping
 
 WIDE = Fraction(3, 10)
 """A single count that sees more of the grid than this is taken with φ = 1/2."""
@@ -75,7 +87,8 @@ LAST_SWEEPS = 8
 """So many more before an event is turned down."""
 
 COMPILED = 1 << 13
-"""Sweeps that touch so many numbers, or more, are made by machine code: the compiler takes a moment to load."""
+"""Sweeps that touch so many numbers, or more, are made by machine code: the compiler takes a moment to load. Once
+it is there, all are."""
 
 
 class Load(NamedTuple):
@@ -257,7 +270,8 @@ class Joint:
         known = state.blocks.get(home)
         block = CliqueBlock.empty(widths) if known is None else known
         taken = 0 if known is None else known.room
-        cells = block.refined_size(inside)
+        split = block.split(inside)
+        cells = refined_size(block.table.shape, split)
         room = state.room - taken + block.room - block.table.size + cells
         work = block.sides + cells
         if (
@@ -265,13 +279,12 @@ class Joint:
             and (rule.room is None or room <= rule.room)
             and (credit is None or cells == block.table.size or work <= credit)
         ):
-            cut = block.refined(inside)
-            classes = cut.touched(inside)
+            cut, classes = block.refined(inside, split), touched_after(split)
             if cells == block.table.size:
                 work = block.sides + prod(map(len, classes))
         else:
             cut, room = block, state.room
-            classes = block.touched(inside)
+            classes = touched(split)
             work = block.sides + prod(map(len, classes))
             if known is None or prod(map(len, classes)) == block.table.size:
                 return None
@@ -304,9 +317,7 @@ class Joint:
             return state
         if not self._can_sweep(state, before):
             return state
-        for turn in range(self.rule.sweeps):
-            if self._can_sweep(state, before):
-                state = self._swept(state, before, turn)
+        state = self._swept(state, before, range(self.rule.sweeps))
         return replace(state, swept=state.bound())
 
     def _squeezed(self, state: JointState, before: int) -> JointState:
@@ -315,36 +326,44 @@ class Joint:
             enough = self.cost(_shown(state)).units <= self.budget.cap.units
             if enough or not state.blocks or not self._can_sweep(state, before):
                 break
-            state = self._swept(state, before, turn)
+            state = self._swept(state, before, [turn])
         return state
 
     def _can_sweep(self, state: JointState, before: int, more: int = 0) -> bool:
         """Whether one more sweep, and `more` work beside it, can be paid, after sweeps for this event that began
         when `before` was done.
         """
-        credit, once = self.rule.credit(state.joined, state.work), self.rule.once
-        if credit is None or once is None:
-            return True
-        return state.room + more <= min(credit, before + once - state.work)
+        return state.room + more <= self._payable(state, before, state.work)
 
-    def _swept(self, state: JointState, before: int, turn: int) -> JointState:
-        """New messages for each block in turn. Every second time counts are divided anew, if that can be paid."""
-        divide = bool(turn % 2 and state.dividing and self._can_sweep(state, before, state.dividing))
-        beliefs = {attribute: belief.copy() for attribute, belief in state.beliefs.items()}
-        fast = state.room + state.dividing >= COMPILED
-        blocks, constant = dict(state.blocks), state.constant
-        for clique, block in state.blocks.items():
-            own = [beliefs[attribute] for attribute in clique]
-            blocks[clique], more = block.swept(own, divide=divide, fast=fast)
-            constant += more
+    def _payable(self, state: JointState, before: int, work: int) -> float:
+        """How much more work may be done for this event, if `work` was done so far and it began at `before`."""
+        credit, once = self.rule.credit(state.joined, work), self.rule.once
+        return inf if credit is None or once is None else min(credit, before + once - work)
+
+    def _swept(self, state: JointState, before: int, turns: Iterable[int]) -> JointState:
+        """New messages for each block in turn, as many times as there are turns and can be paid. In every second
+        turn counts are divided anew, if that can be paid as well.
+        """
+        if not state.blocks:
+            return state
+        fast = state.room + state.dividing >= COMPILED or is_loaded()
+        sweeping, work = Sweeping(state.blocks, state.beliefs, fast=fast), state.work
+        for turn in turns:
+            payable = self._payable(state, before, work)
+            if state.room > payable:
+                break
+            divide = bool(turn % 2 and state.dividing and state.room + state.dividing <= payable)
+            sweeping.sweep(divide=divide)
+            work += state.room + (state.dividing if divide else 0)
+        blocks, beliefs = sweeping.blocks(), sweeping.beliefs()
         return replace(
             state,
             beliefs=beliefs,
             blocks=blocks,
-            constant=constant,
+            constant=state.constant + sweeping.raised,
             rests=sum(block.largest for block in blocks.values()),
             peaks=sum(int(belief.max()) for belief in beliefs.values()),
-            work=state.work + state.room + (state.dividing if divide else 0),
+            work=work,
         )
 
 

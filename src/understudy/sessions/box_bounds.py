@@ -42,6 +42,10 @@ class BoxBounds:
         self._low, self._high = np.zeros(64), np.zeros(64)
         self._masks = np.zeros(64, np.uint64)
 
+    def __bool__(self) -> bool:
+        """Whether anything was learnt."""
+        return self._used > 0
+
     def copy(self) -> BoxBounds:
         """The same bounds, to be added to; this one stays as it is as long as nobody adds to it.
 
@@ -67,8 +71,20 @@ class BoxBounds:
 
     def interval(self, box: Box) -> Interval:
         """At most what a box around it has, at least what a box inside it has."""
-        low, high = self.intervals([box])
-        return float(low[0]), float(high[0])
+        used = min(self._used, MOST_BOXES)
+        if not used:
+            return 0.0, np.inf
+        own, mask, masks = self.grid.words(box), self.grid.mask(box), self._masks[:used]
+        # A box around it has no condition on any other attribute, and one inside it has one on each of its own.
+        around, inside = np.flatnonzero((masks & ~mask) == 0), np.flatnonzero((masks & mask) == mask)
+        low, high = 0.0, np.inf
+        if around.size:
+            held = ((self._words[around] & own) == own).all(axis=1)
+            high = float(self._high[around[held]].min(initial=np.inf))
+        if inside.size:
+            held = ((self._words[inside] & ~own) == 0).all(axis=1)
+            low = float(self._low[inside[held]].max(initial=0.0))
+        return low, high
 
     def intervals(self, boxes: Sequence[Box]) -> tuple[Values, Values]:
         """The same for several boxes that have conditions on the same attributes: their lower and upper ends."""

@@ -25,6 +25,9 @@ from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.rational import MIN_PARAMETER, exact
 
+MOST_EVENTS = 64
+"""Events of purchases that are kept: those of the few questions that are being planned and bought."""
+
 
 @dataclass(frozen=True, eq=False)
 class Calibrator:
@@ -45,6 +48,7 @@ class Calibrator:
     is_pure: bool = field(init=False)
     """Whether the budget is an ε without a δ, so that noise is Laplace and prices are in ε."""
     _sensitivities: dict[tuple[object, ...], Sensitivity] = field(default_factory=dict, repr=False)
+    _events: dict[tuple[object, ...], Event] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "relation", self.curator.relation)
@@ -107,6 +111,28 @@ class Calibrator:
         first = self.curator.domain.names[0]
         cells = np.arange(self.curator.domain[first].size) == 0
         return Marginal.of(LinearQuery.conjunction(self.curator.domain, {first: cells}))
+
+    def event_of_counts(self, marginal: Marginal, price: Price, *, certain: bool = False) -> Event:
+        """The noise on a marginal's counts at a price, located at its cells; `certain` takes bounded noise.
+
+        A purchase is asked for its event by whoever plans, permits, pays or remembers it: the last few are kept.
+        They follow from the declaration, the question and the price; those of sums of weights, whose lattice
+        depends on how many rows there can be, are found each time.
+        """
+        if marginal.moment is not None or not marginal.where.is_counting:
+            return self._located(marginal, price, certain=certain)
+        key = marginal.identity, price, certain
+        event = self._events.get(key)
+        if event is None:
+            event = self._located(marginal, price, certain=certain)
+            if len(self._events) >= MOST_EVENTS:
+                self._events.clear()
+            self._events[key] = event
+        return event
+
+    def _located(self, marginal: Marginal, price: Price, *, certain: bool) -> Event:
+        mechanism, _ = self.curator.calibration.mechanism(marginal, price, certain=certain)
+        return self.curator.located([marginal], mechanism)
 
     def charged(self, event: Event) -> Event:
         """An event as the Curator charges it: with the version of the table in it."""

@@ -76,8 +76,7 @@ class CompletingPurchase:
 
     def event(self, calibrator: Calibrator) -> Event:
         """The noise on the counts, located at the cells that the question reads."""
-        mechanism, _ = calibrator.curator.calibration.mechanism(self.marginal, self.price)
-        return calibrator.curator.located([self.marginal], mechanism)
+        return calibrator.event_of_counts(self.marginal, self.price)
 
     def make(self, calibrator: Calibrator, knowledge: Knowledge, request: PurchaseRequest) -> PurchaseResult:
         """Charge, look, add the new counts to the known terms, and answer the question.

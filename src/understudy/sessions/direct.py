@@ -242,7 +242,7 @@ class DirectPurchase:
 
     def event(self, calibrator: Calibrator) -> Event:
         """The noise on the counts, located at the cells that are looked at."""
-        return calibrator.curator.located([self.measured], self._mechanism(calibrator))
+        return calibrator.event_of_counts(self.measured, self.price, certain=self.is_certain)
 
     def _mechanism(self, calibrator: Calibrator) -> Additive:
         made = calibrator.curator.calibration.mechanism(self.measured, self.price, certain=self.is_certain)

@@ -284,8 +284,7 @@ class Product:
 
     def norm(self, order: int) -> float:
         """The largest `order`-norm of a member's coefficients on the combinations."""
-        parts = zip(self.families, self.inverses, strict=True)
-        return prod(_largest_norm(family, inverse, order) for family, inverse in parts)
+        return _norm(self, order)
 
     @property
     def _largest(self) -> tuple[int, int | None]:
@@ -428,6 +427,19 @@ def slack(product: Product) -> float:
 def product_of(
     sizes: Sequence[int], kinds: Sequence[Kind], *, laplace: bool, resolution: int | None = None
 ) -> Product:
-    """The product of families of these sizes."""
+    """The product of families of these sizes: the same object for the same ones, which keeps what it finds out."""
+    return _product(tuple(sizes), tuple(kinds), laplace=laplace, resolution=resolution)
+
+
+@lru_cache(maxsize=64)
+def _product(
+    sizes: tuple[int, ...], kinds: tuple[Kind, ...], *, laplace: bool, resolution: int | None
+) -> Product:
     families = tuple(CellFamily(size, kind, laplace) for size, kind in zip(sizes, kinds, strict=True))
     return Product(families, resolution)
+
+
+@lru_cache(maxsize=1024)
+def _norm(product: Product, order: int) -> float:
+    parts = zip(product.families, product.inverses, strict=True)
+    return prod(_largest_norm(family, inverse, order) for family, inverse in parts)

@@ -283,19 +283,7 @@ class Knowledge:
         known = self._tables.get((by, where.key))
         if known is not None:
             return known
-        shape = self.grid.domain.shape(by)
-        below, above = self.interval(where)
-        high = np.full(shape, above)
-        held = np.full(shape, below)
-        for axis, name in enumerate(by):
-            one = self.one_ways.get(name)
-            if one is None:
-                continue
-            low_cells, high_cells = one.single
-            across = [-1 if i == axis else 1 for i in range(len(by))]
-            high = np.minimum(high, np.maximum(high_cells, 0).reshape(across))
-            held = held + np.maximum(low_cells, 0).reshape(across)
-        low = np.maximum(held - len(by) * self.total[1], 0)
+        low, high = self.of_histograms(by, self.interval(where))
         for held in self._holding(by, where):
             table = held.table(by, where)
             if table is not None:
@@ -306,10 +294,24 @@ class Knowledge:
         for held in self.marginals if where.sides else ():
             ends = of_marginals(held, by, where)
             low, high = np.maximum(low, ends[0]), np.minimum(high, ends[1])
-        if low.size <= MOST_ALONE:
+        if low.size <= MOST_ALONE and self._boxes:
             ends = self._of_cells(by, where)
             low, high = np.maximum(low, ends[0]), np.minimum(high, ends[1])
         return self.settled(low, high)
+
+    def of_histograms(self, by: Clique, rows: Interval) -> tuple[Values, Values]:
+        """Ends that histograms give the cells of a marginal of rows of which there are so many (Fréchet)."""
+        shape = self.grid.domain.shape(by)
+        held, high = np.full(shape, rows[0]), np.full(shape, rows[1])
+        for axis, name in enumerate(by):
+            one = self.one_ways.get(name)
+            if one is None:
+                continue
+            low_cells, high_cells = one.single
+            across = [-1 if i == axis else 1 for i in range(len(by))]
+            high = np.minimum(high, np.maximum(high_cells, 0).reshape(across))
+            held = held + np.maximum(low_cells, 0).reshape(across)
+        return np.maximum(held - len(by) * self.total[1], 0), high
 
     def _of_cells(self, by: Clique, where: Box) -> tuple[Values, Values]:
         """Ends that counts which were bought by themselves give the cells of a marginal, each cell being a box."""

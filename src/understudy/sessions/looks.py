@@ -170,8 +170,7 @@ class LookPurchase:
 
     def event(self, calibrator: Calibrator) -> Event:
         """The noise of this look on the counts, located at the cells that are looked at."""
-        mechanism, _ = calibrator.curator.calibration.mechanism(self.measured, self.price)
-        return calibrator.curator.located([self.measured], mechanism)
+        return calibrator.event_of_counts(self.measured, self.price)
 
     def _variances(self, calibrator: Calibrator) -> tuple[float, float]:
         first, second = (

@@ -231,7 +231,7 @@ def why_not(calibrator: Calibrator, order: int) -> str | None:
     parts = _parts(calibrator, order)
     if not parts.is_feasible:
         return f"there are {parts.count:,} sets of up to {order} attributes, more than {MOST_PARTS:,}"
-    cells = sum(domain.size(clique) for clique in combinations(domain.names, order))
+    cells = _cells_of_order(domain.shape(domain.names), order)
     if cells > MOST_CLASS_CELLS:
         return f"they have {cells:,} cells, more than {MOST_CLASS_CELLS:,}"
     return None
@@ -246,6 +246,12 @@ def _parts(calibrator: Calibrator, order: int) -> ResidualsOfOrder:
 def _parts_of_sizes(sizes: tuple[int, ...], order: int) -> ResidualsOfOrder:
     """The same object for the same sizes: what it finds out about them is found once."""
     return ResidualsOfOrder(sizes, order)
+
+
+@lru_cache(maxsize=16)
+def _cells_of_order(sizes: tuple[int, ...], order: int) -> int:
+    """How many cells all marginals of an order have together."""
+    return sum(map(prod, combinations(sizes, order)))
 
 
 @found_once(64)
@@ -272,16 +278,27 @@ def _all_unknown(
     width: int,
 ) -> Mapping[Places, Cells]:
     """For each marginal the cells that the histograms do not tell well enough."""
-    known = Knowledge(grid, total, dict(histograms))
-    return {part: _unknown(known, part, width) for part in parts.all}
+    found, known = dict(histograms), dict[Places, Cells]()
+    for part in parts.all:
+        names = (grid.domain.names[i] for i in part)
+        own = tuple((name, found[name]) for name in names if name in found)
+        known[part] = _unknown(grid, total, own, part, width)
+    return known
 
 
-def _unknown(histograms: Knowledge, part: Places, width: int) -> Cells:
-    """The cells of a marginal that a knowledge of histograms alone does not tell well enough."""
-    domain = histograms.grid.domain
-    by = tuple(domain.names[i] for i in part)
-    table = histograms.table(by, Box(domain, {}))
-    return np.asarray(table.high - table.low > 2 * width)
+@lru_cache(maxsize=1 << 11)
+def _unknown(
+    grid: Grid, total: Interval, histograms: tuple[tuple[str, OneWay], ...], part: Places, width: int
+) -> Cells:
+    """The cells of a marginal that the histograms of its attributes do not tell well enough.
+
+    Found once for each marginal: one histogram more tells something new of a few of them.
+    """
+    by, known = tuple(grid.domain.names[i] for i in part), Knowledge(grid, total, dict(histograms))
+    table = known.settled(*known.of_histograms(by, total))
+    cells = np.asarray(table.high - table.low > 2 * width)
+    cells.setflags(write=False)
+    return cells
 
 
 def _steps(parts: ResidualsOfOrder, weights: Sequence[int]) -> float:

@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import combinations
 from math import prod
 
@@ -38,7 +38,7 @@ from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.sessions.beta_spending import part_of_class
 from understudy.sessions.calibrator import Calibrator, coarse
-from understudy.sessions.families import CellFamily, Kind, Product
+from understudy.sessions.families import CellFamily, Kind
 from understudy.sessions.knowledge import Knowledge, Place
 from understudy.sessions.product_class import ProductPurchase, is_feasible, product_on, usual_kinds
 from understudy.theory.normal_law import ndtri
@@ -266,7 +266,7 @@ class SkiRental:
         the class takes a part. `asked` questions came so far, and about `ahead` are still to come.
         """
         payment, runs = self._payment(box, float(price.amount)), self._runs_with(box)
-        for candidate in self._classes(box):
+        for candidate in runs:
             by, _ = candidate
             if self._held.get(candidate) == usual_kinds(self._calibrator, by):
                 continue
@@ -375,7 +375,7 @@ class SkiRental:
     def _least(self, by: Clique, kinds: tuple[Kind, ...]) -> float:
         """A lower bound of a class's price, whatever its share of β: its widest member alone costs so much."""
         product = product_on(self._calibrator, by, kinds)
-        spread = self._calibrator.width / (_norm(product) * -float(ndtri(0.25)))
+        spread = self._calibrator.width / (product.norm(2) * -float(ndtri(0.25)))
         price = self._calibrator.price_of_spread(
             Marginal(self._calibrator.curator.domain, by), product.matrices, spread
         )
@@ -413,8 +413,3 @@ def _place(purchase: ProductPurchase) -> Place:
     where = Box.of(purchase.where)
     assert where is not None
     return where.key
-
-
-@lru_cache(maxsize=1024)
-def _norm(product: Product) -> float:
-    return product.norm(2)
