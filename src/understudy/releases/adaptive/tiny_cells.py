@@ -1,8 +1,8 @@
 """Cells that are more likely empty than not are told as empty, as long as no value loses people that are noticed.
 
 A stand-in expects 0.3 people in one cell and 0.1 in another. The table has whole people there, mostly none: a
-Poisson count of a mean below ln 2 has the median 0, and the number with the least expected distance from a count is
-its median, not its mean. A table of thousands of such cells is nearer to the truth with 0 in them.
+Poisson count of a mean below ln 2 has the median 0, and the number with the least expected distance from a count
+is its median, not its mean. A table of thousands of such cells is nearer to the truth with 0 in them.
 
 Sums over many such cells would be too small then. So the least cells are emptied first, and of the people with one
 value of an attribute at most `LOST` standard deviations of the noise of a typical measurement: noise moves these
