@@ -564,11 +564,11 @@ def test_every_fit_of_a_release_but_the_last_is_a_rough_one(monkeypatch, price, 
     as_it_is, learn = Learner.refit, Learner.learn
     monkeypatch.setattr(Learner, "refit", lambda self, how: (asked.append(how), as_it_is(self, how))[1])
     monkeypatch.setattr(
-        Learner, "learn", lambda self, sweep: (swept.append(len(asked)), learn(self, sweep))[1]
+        Learner, "learn", lambda self, sweep, **how: (swept.append(len(asked)), learn(self, sweep, **how))[1]
     )
     outcome = adaptive(make(epsilon=price))
     share = final_share(outcome.standin.merging.coarse)
-    assert asked[-1] == replace(FINAL, slack_share=share)
+    assert asked[-1] == replace(FINAL, slack_share=share, by_strength=not sweeps)
     assert all(how is ROUGH for how in asked[:-1])
     rounds = outcome.proof["rounds"]
     # The fit of the columns, and one after each round; after the last only where no sweep follows.

@@ -87,9 +87,14 @@ class Learner:
             settings=settings,
         )
 
-    def finish(self) -> None:
-        """The last fit, to everything that was measured and learnt."""
-        self.refit(replace(FINAL, slack_share=final_share(self.merging.coarse)))
+    def finish(self, *, weighed: bool = False) -> None:
+        """The last fit, to everything that was measured and learnt.
+
+        Slack is by the strength of dependences, but where answers are `weighed` against a measurement of their
+        own: that repairs what the fit misses, and noise that it follows less well.
+        """
+        share = final_share(self.merging.coarse)
+        self.refit(replace(FINAL, slack_share=share, by_strength=not weighed))
 
     @property
     def standin(self) -> AdaptiveStandIn:
@@ -102,7 +107,7 @@ class Learner:
         """Whether the tree has a clique that holds this one."""
         return any(set(clique) <= set(held) for held in self.model.cliques)
 
-    def learn(self, sweep: Sweep) -> None:
+    def learn(self, sweep: Sweep, *, sweeps_workload: bool) -> None:
         """Take in what the last sweep says: of what was measured before, of pairs, of what the tree holds.
 
         A sweep over larger marginals measures the pairs below them as well, with as little noise in a cell of many
@@ -120,7 +125,7 @@ class Learner:
         if self._take([c for c in sweep.pairs if c not in known], sweep) and larger:
             self.refit(ROUGH)
         self._take([c for c in larger if self.holds(c)], sweep)
-        self.finish()
+        self.finish(weighed=sweeps_workload)
 
     def _take(self, cliques: Sequence[Clique], sweep: Sweep) -> bool:
         """Add what the sweep says of some cliques to what was learnt; whether that is anything new."""

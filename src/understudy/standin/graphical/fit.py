@@ -10,7 +10,9 @@ import numpy as np
 from understudy.errors import ParameterError
 from understudy.standin.graphical.belief import Propagator
 from understudy.standin.graphical.descent import StepMemory, dot
+from understudy.standin.graphical.program import TableRegion
 from understudy.standin.graphical.residual import Reconciled
+from understudy.standin.graphical.strength import SeenStrength, slack_times
 from understudy.standin.graphical.tree import Values
 
 SMOOTHER = 2.0
@@ -34,7 +36,8 @@ class FitSettings:
     A cell measured with standard deviation σ may be missed by about `slack_share`·σ counts (at least
     `least_slack`) for each unit of log potential: less slack follows the noise, more prefers entropy. With a
     `sparse_slack` above 1, interactions may be missed by up to so many times as much in cells that hold few people
-    for their noise (`FitProblem.with_sparse_slack`): a second fit follows the first, which tells these cells.
+    for their noise (`FitProblem.with_sparse_slack`): a second fit follows the first, which tells these cells. It
+    also tells which dependences are strong: with `by_strength`, these have less slack, and weak ones more.
     A fit stops when no measured marginal is expected to move any more by `accuracy` (total variation) or by
     `noise_share` of what the noise leaves uncertain anyway, or when the duality gap certifies that, or after
     `most_passes`.
@@ -43,6 +46,7 @@ class FitSettings:
     slack_share: float = 0.4
     least_slack: float = 0.2
     sparse_slack: float = 1.0
+    by_strength: bool = False
     accuracy: float = 1e-5
     noise_share: float = 0.02
     most_passes: int = 500
@@ -144,18 +148,37 @@ class FitProblem:
         compares two such cells, as every model does that predicts an attribute. 1-way parts keep their slack.
         """
         space, slack = self.reconciled.space, self.slack.copy()
-        by_size = sorted(space.tables, key=lambda table: table.size)
         for part in space.parts:
-            own = set(part.attributes)
-            if len(own) > 1:
-                host = next(table for table in by_size if own.issubset(table.attributes))
-                gone = tuple(i for i, a in enumerate(host.attributes) if a not in own)
-                rates = point.rates[host.start : host.stop].reshape(space.layout.shape(host.attributes))
-                held = np.maximum(self.total * rates.sum(axis=gone).ravel(), LEAST_HELD)
+            if len(part.attributes) > 1:
+                held = np.maximum(self.held(part, point), LEAST_HELD)
                 even = slack[part.start]
                 likely = self.reconciled.variance[part.attributes] / held
                 slack[part.start : part.stop] = np.clip(likely, even, most * even)
         return replace(self, slack=slack, uneven=True)
+
+    def with_slack_by_strength(self, point: Point) -> FitProblem:
+        """The same problem with slack by how strong each dependence is at a `smoother` fit (`strength`)."""
+        space, variance = self.reconciled.space, self.reconciled.variance
+        seen = {
+            part.attributes: SeenStrength.of(
+                point.effects[part.start : part.stop],
+                self.held(part, point),
+                sqrt(variance[part.attributes]),
+            )
+            for part in space.parts
+            if len(part.attributes) > 1
+        }
+        times, single = slack_times(seen)
+        return replace(self, slack=self.slack * space.spread({s: times.get(s, single) for s in space.sets}))
+
+    def held(self, part: TableRegion, point: Point) -> Values:
+        """The people in each cell of a part's attributes, read off the smallest table that holds them."""
+        space, own = self.reconciled.space, set(part.attributes)
+        hosts = (table for table in space.tables if own.issubset(table.attributes))
+        host = min(hosts, key=lambda table: table.size)
+        gone = tuple(i for i, a in enumerate(host.attributes) if a not in own)
+        rates = point.rates[host.start : host.stop].reshape(space.layout.shape(host.attributes))
+        return self.total * rates.sum(axis=gone).ravel()
 
     def evaluate(self, theta: Values, effects: Values) -> Point:
         space = self.reconciled.space
@@ -199,13 +222,18 @@ class FitProblem:
 
 
 def solved(problem: FitProblem, start: Values, settings: FitSettings) -> tuple[Point, FitReport]:
-    """The optimum; with a `sparse_slack`, that of the slack which a first, smoother fit calls for."""
-    if settings.sparse_slack == 1:
+    """The optimum; with a `sparse_slack`, or `by_strength`, that of the slack which a first, smoother fit calls
+    for.
+    """
+    if settings.sparse_slack == 1 and not settings.by_strength:
         return minimise(problem, start, settings)
     rough = replace(settings, noise_share=SMOOTHER_SHARE * settings.noise_share)
     point, first = minimise(problem.smoother(), start, rough)
-    uneven = problem.with_sparse_slack(point, settings.sparse_slack)
-    point, second = minimise(uneven, point.theta, settings)
+    if settings.by_strength:
+        problem = problem.with_slack_by_strength(point)
+    if settings.sparse_slack > 1:
+        problem = problem.with_sparse_slack(point, settings.sparse_slack)
+    point, second = minimise(problem, point.theta, settings)
     return point, replace(second, passes=first.passes + second.passes)
 
 
