@@ -1,7 +1,7 @@
 """Statements of the embedded engine that encode rows, kept by the public facts that they follow from.
 
-To write such a statement takes Ibis longer than the engine takes to run it on a small table, and tables of the same
-columns under the same declaration are opened, and looked at, again and again.
+To write such a statement takes Ibis longer than the engine takes to run it on a small table, and tables of the
+same columns under the same declaration are opened, and looked at, again and again.
 """
 
 from __future__ import annotations
