@@ -108,3 +108,13 @@ def test_what_cannot_be_written_down_is_not_kept():
     assert statements.key_of(rows, domain, Unit("who", 1, cells=domain)) is None
     assert statements.key_of(rows.limit(2), domain, None) is None
     assert statements.key_of(rows, domain, None, lambda: 0) is None
+
+
+def test_attributes_of_two_classes_with_the_same_fields_are_told_apart():
+    class Other(Bins):
+        """Bins that may be read otherwise."""
+
+    rows, fields = in_memory(FRAME).expression, {"name": "a", "starts": (0,), "upper": 2}
+    bins, other = (statements.key_of(rows, Domain((kind(**fields),)), None) for kind in (Bins, Other))
+    assert None not in (bins, other)
+    assert bins != other
