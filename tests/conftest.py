@@ -60,9 +60,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_collection_finish() -> None:
     """What was collected stays to the end: the garbage collector need not walk through it again and again.
 
-    Nor need it look after every 700 new objects, which is meant for programs with less memory.
+    Nor need it look after every 700 new objects, which is meant for programs with less memory. To look for garbage
+    once before would take a second of each worker, and there is next to none.
     """
-    gc.collect()
     gc.freeze()
     gc.set_threshold(10_000)
     gc.enable()

@@ -127,7 +127,7 @@ class Prober:
             return False
 
     def leaves_a_child(self) -> bool:
-        subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+        subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60.25)"])
         return True
 
     def clings(self) -> bool:
@@ -139,7 +139,7 @@ class Prober:
             os.setsid()
         for name in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
             signal.signal(name, signal.SIG_IGN)
-        subprocess.Popen([sys.executable, "-c", "import time; time.sleep(61)"], start_new_session=True)
+        subprocess.Popen([sys.executable, "-c", "import time; time.sleep(61.25)"], start_new_session=True)
         time.sleep(61)
         return True
 

@@ -9,8 +9,10 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+import yaml
 
 import understudy as us
+from understudy.declaration.arguments import domain_of
 from understudy.declaration.file import parse
 from understudy.errors import DeclarationError, InsufficientBudgetError, ParameterError, SourceError
 from understudy.noise.samplers import SeededNoise
@@ -71,6 +73,39 @@ def test_frames_of_every_kind_are_questioned(frame):
         answer = project.ask(question, epsilon=50, beta=1e-9)
         assert abs(answer.value - truth) <= answer.error < 2
     assert project.sql("SELECT count(*) FROM frame WHERE income < 50000", epsilon=1).source == "measured"
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {
+            "type": "category",
+            "values": ["1", "no", "null", "~", "é", "e\u0301", " a ", "", "a\nb", "a\r\nb", "# x"],
+        },
+        {
+            "type": "category",
+            "values": ["\x85", "\u2028", "🦊", "\t", "- a", "{}", "%", "&a", "'", '"', "\\n", "!!"],
+        },
+        {"type": "category", "values": [1, 2.5, True, "True", dt.date(2000, 2, 29)]},
+        {"type": "real", "bounds": [-0.0, 1e22], "edges": [0, 0.1, 1e-300, 1e22]},
+        {"type": "real", "bounds": [0, 100], "bins": 7, "null": True},
+        {"type": "date", "bounds": [dt.date(1990, 1, 1), dt.date(2010, 1, 1)]},
+        {"type": "boolean", "null": False},
+    ],
+    ids=repr,
+)
+def test_fields_mean_what_the_same_text_means_in_a_file(fields):
+    """They are handed to the reader of the file as it would find them, without a text between."""
+    document = {"understudy": 1, "name": "t", "source": "t", "budget": {"epsilon": 1}}
+    text = yaml.safe_dump({**document, "attributes": {"a": fields}}, sort_keys=False)
+    assert made_or_said(lambda: domain_of({"a": fields})) == made_or_said(lambda: parse(text).domain)
+
+
+def made_or_said(make) -> object:
+    try:
+        return repr(make().attributes)
+    except DeclarationError as error:
+        return error.problem, error.remedy, error.field
 
 
 def test_cells_may_be_given_in_many_ways():

@@ -464,7 +464,7 @@ def test_rows_settle_when_targets_contradict_each_other(monkeypatch):
     """Rows that meet one target leave another: two passes show that, and the rest of the work is not done."""
     exact, answers = contradicting()
     lines = as_lines(FIVE, {name: np.resize(column, 20_000) for name, column in exact.items()})
-    lines = lines[:, np.random.default_rng(1).permutation(20_000)]
+    lines = np.ascontiguousarray(lines[:, np.random.default_rng(1).permutation(20_000)])
     looks, look = [], RowAgreement._look
     monkeypatch.setattr(RowAgreement, "_look", lambda self, *given: looks.append(given) or look(self, *given))
     agreement = RowAgreement.of(FIVE, lines, answers, copies=False)
@@ -519,7 +519,7 @@ def test_what_is_in_the_way_is_the_sum_of_the_slopes_of_all_targets_that_hold_an
     for copies in (True, False):
         found = RowAgreement.of(SMALL, lines, answers, copies=copies, weights=weights)
         push, targets = np.zeros((4, 90), np.int16), found._targets
-        scale = row_moves._scale(4, targets)
+        scale = np.float32(row_moves._scale(4, targets))
         row_moves._compare(lines, 90, targets, scale, push)
         np.testing.assert_allclose(push / scale, expected, atol=len(cliques) / scale)
         assert np.abs(push).max() > 1_000

@@ -12,8 +12,10 @@ from dataclasses import replace
 from typing import Any
 
 import yaml
+from yaml.representer import SafeRepresenter
 
-from understudy.declaration.file import parse
+from understudy.declaration.file import declared
+from understudy.declaration.node import Node
 from understudy.domain.attribute import Attribute
 from understudy.domain.domain import Domain
 from understudy.errors import DeclarationError
@@ -64,8 +66,9 @@ def _read(written: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Attribute]:
         "understudy": 1, "name": "frame", "source": "frame", "budget": {"epsilon": 1}, "attributes": dict(written)
     }  # fmt: skip
     try:
-        text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=10**9)
-        domain = parse(text).domain
+        # The nodes that the reader of the file would find, without their text: to scan it takes ten times as long.
+        nodes = SafeRepresenter(sort_keys=False).represent_data(document)
+        domain = declared(Node(nodes, "", "declare")).domain
     except yaml.YAMLError:
         raise DeclarationError(
             "a value is neither text, a number, a day nor true or false",

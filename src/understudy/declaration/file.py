@@ -61,7 +61,7 @@ def parse(text: str, *, file: str = "understudy.yml") -> Declaration:
     """The declaration in a text."""
     root = root_of(text, file=file, empty="Draft one with `understudy init DATA`")
     try:
-        return _declaration(root)
+        return declared(root)
     except DeclarationError as error:
         lacking = [number for number, line in enumerate(text.splitlines(), 1) if "# MISSING:" in line]
         if not lacking:
@@ -72,7 +72,8 @@ def parse(text: str, *, file: str = "understudy.yml") -> Declaration:
         ) from None
 
 
-def _declaration(root: Node) -> Declaration:
+def declared(root: Node) -> Declaration:
+    """The declaration in the nodes of a text."""
     keys = (
         "understudy", "name", "source", "table", "delimiter", "protect", "neighbours", "budget", "unit", "rows",
         "attributes", "ledger", "witness", "opening", "limits", "constraints", "coded_copy", "encoding", "header",

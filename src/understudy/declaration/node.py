@@ -84,9 +84,9 @@ class Node:
     file: str
 
     def fail(self, problem: str, remedy: str) -> NoReturn:
-        raise DeclarationError(
-            problem, remedy=remedy, field=self.field, line=self.yaml.start_mark.line + 1, file=self.file
-        )
+        mark = self.yaml.start_mark  # of what was never text there is none
+        line = None if mark is None else mark.line + 1
+        raise DeclarationError(problem, remedy=remedy, field=self.field, line=line, file=self.file)
 
     def guard(self, build: Callable[[], Result], remedy: str) -> Result:
         """Build a value; what it complains about is reported at this place."""

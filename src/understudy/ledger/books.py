@@ -233,7 +233,7 @@ class Books:
 
 def timestamp(now: datetime) -> str:
     """A time as text that sorts like the time: ISO 8601, UTC, microseconds."""
-    return now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return f"{now.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
 
 
 def checked_name(text: str, what: str, *, least: int = 0) -> str:

@@ -36,26 +36,33 @@ class MemoryPage(Page):
         super().__init__(recorded, "")
         self.hidden: dict[int, Hidden] = {}
         self.steps: dict[int, list[bytes]] = {}
-        self.lines: list[LedgerEntry] = []
+        self.lines: list[Callable[[], LedgerEntry]] = []
 
     def append(self, kind: str, *, cost: int = 0, total: int | None = None, **fields: Any) -> int:
         number = super().append(kind, cost=cost, total=total, **fields)
-        unit, event = type(self.recorded.books.cap), fields.get("event")
-        self.lines.append(
-            LedgerEntry(
+        unit, at, total = type(self.recorded.books.cap), self.at, self.recorded.total
+        given = {
+            name: fields.get(name) for name in ("analyst", "request", "question", "event", "debit", "step")
+        }
+
+        def line() -> LedgerEntry:
+            """What a reader sees: nobody reads most ledgers of this kind, so it is written when somebody does."""
+            event = given["event"]
+            return LedgerEntry(
                 number,
                 kind,
-                self.at,
-                fields.get("analyst") or "",
-                fields.get("request") or "",
-                fields.get("question") or "",
+                at,
+                given["analyst"] or "",
+                given["request"] or "",
+                given["question"] or "",
                 "" if event is None else canonical(as_plain(event)),
                 unit(cost),
-                unit(self.recorded.total),
-                fields.get("debit"),
-                fields.get("step"),
+                unit(total),
+                given["debit"],
+                given["step"],
             )
-        )
+
+        self.lines.append(line)
         return number
 
     def keep(
@@ -159,7 +166,8 @@ class MemoryLedger:
             found = (
                 self._page.lines[: after - 1 if after else None] if newest_first else self._page.lines[after:]
             )
-        return list(islice(filter(asked.selects, reversed(found) if newest_first else found), limit))
+        lines = (line() for line in (reversed(found) if newest_first else found))
+        return list(islice(filter(asked.selects, lines), limit))
 
     def find(self, request: str) -> Debit | None:
         return self._page.debits.get(request)

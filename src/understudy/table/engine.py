@@ -130,6 +130,21 @@ class IbisView:
         return self.rows(expression)
 
 
+class EmbeddedView(IbisView):
+    """Batches of DuckDB, of which a statement can be asked as it is written."""
+
+    def written(self, expression: Expression) -> str:
+        """The statement whose rows are those of an expression."""
+        with step_by_step():
+            return expression.get_backend().compile(expression)
+
+    def rows_of(self, table: Expression, statement: str) -> Iterator[Columns]:
+        """The rows of a statement about a table, as `rows` gives those of its expression."""
+        engine = table.op().source.con
+        for batch in engine.execute(statement).fetch_record_batch(BATCH_ROWS):
+            yield {name: as_numpy(batch.column(i)) for i, name in enumerate(batch.schema.names)}
+
+
 @dataclass(frozen=True)
 class Embedded:
     """DuckDB in this process, over a file or a frame."""
@@ -152,7 +167,7 @@ class Embedded:
 
     @contextmanager
     def look(self) -> Iterator[View]:
-        yield IbisView()
+        yield EmbeddedView()
 
     def close(self, expression: Expression) -> None:
         for backend in expression._find_backends()[0]:

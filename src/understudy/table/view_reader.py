@@ -19,8 +19,9 @@ from understudy.domain.refinement import coarse_cells
 from understudy.errors import SourceError
 from understudy.table.dialect import Expression
 from understudy.table.encode import cell_of, code_type, staged, step_of, taken_column
-from understudy.table.engine import Columns, Engine, View
+from understudy.table.engine import Columns, Embedded, EmbeddedView, Engine, View
 from understudy.table.fit import Fit, Misfits, misfit
+from understudy.table.statements import Key, key_of, statement_of
 
 COUNTED_ATTRIBUTES = 400
 """Attributes whose misfits one statement counts: some engines have no room for 2,000 results."""
@@ -50,15 +51,24 @@ class ViewReader:
 
     def batches(self, domain: Domain, clique: Clique, unit: Unit | None = None) -> Iterator[Codes]:
         """The codes of the clique's attributes, batch by batch."""
-        coded = self.coded(domain, clique, unit)
         if not self._engine.habits.narrow:
-            yield from self._packed(domain, clique, coded)
+            yield from self._packed(domain, clique, self.coded(domain, clique, unit))
             return
         columns = {name: _column(domain, name) for name in clique}
-        if not self._text:
-            coded = coded.select(*columns.values())
-        for batch in self._view.rows(coded):
+
+        def expression() -> Expression:
+            coded = self.coded(domain, clique, unit)
+            return coded if self._text else coded.select(*columns.values())
+
+        for batch in self._codes(expression, key_of(self._expression, domain, unit, clique, self._text)):
             yield {name: batch[column] for name, column in columns.items()}
+
+    def _codes(self, expression: Callable[[], Expression], key: Key | None) -> Iterator[Columns]:
+        """The rows of an expression, which need not be made where its statement is known."""
+        view = self._view
+        if key is None or not isinstance(view, EmbeddedView):
+            return view.rows(expression())
+        return view.rows_of(self._expression, statement_of(key, lambda: view.written(expression())))
 
     def coded(
         self, domain: Domain, clique: Clique, unit: Unit | None, measures: Sequence[str] = ()
@@ -280,12 +290,19 @@ def _coarse(coded: Any, domain: Domain, declared: Domain, name: str) -> Expressi
 
 def check_compiles(rows: Any, engine: Engine, domain: Domain, unit: Unit | None) -> None:
     """Have the engine plan what every look will ask of it. Reads no row."""
+    key = key_of(rows, domain, unit, "compiles") if isinstance(engine, Embedded) else None
+    statement_of(key, lambda: _compiles(rows, engine, domain, unit))
+
+
+def _compiles(rows: Any, engine: Engine, domain: Domain, unit: Unit | None) -> str:
+    """Nothing, where the engine plans it: what the embedded one can plan it can plan for every such table."""
     measures = [a.name for a in domain if isinstance(a, Bins) and a.resolution is not None]
     steps = step_columns(domain, measures, engine)
     if unit is None:
         engine.prepare(coded_rows(rows, domain, domain.names, engine, **steps))
     else:
         engine.prepare(at_most(rows, domain, unit, engine, **steps))
+    return ""
 
 
 Word = tuple[tuple[Attribute, int], ...]

@@ -95,7 +95,8 @@ class StepMemory:
     def direction(self, gradient: Vector, rates: Vector, own: Vector, total: float) -> Vector:
         """Where to go from a point with this gradient; total·rates + own is the diagonal of the Hessian."""
         steps = self._moved, self._turned, self._curvature
-        return _quasi_newton(gradient, rates, own, total, *steps, self._count, self._first)
+        # For a whole number it would be compiled once more.
+        return _quasi_newton(gradient, rates, own, float(total), *steps, self._count, self._first)
 
     def learn(self, theta: Vector, before: Vector, gradient: Vector, gradient_before: Vector) -> None:
         """Take in the step to `theta` from the point before, unless the function does not bend along it."""

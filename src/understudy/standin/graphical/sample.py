@@ -29,6 +29,9 @@ def sample(
         rates = beliefs.clique(j).reshape(layout.shape(clique))
         rates = rates.transpose([clique.index(a) for a in (*separator, *rest)])
         cumulative = np.cumsum(rates.reshape(layout.cells(separator), -1), axis=1)
+        cumulative = np.ascontiguousarray(
+            cumulative
+        )  # as `_place` reads it; else it would be compiled once more
         cells = np.empty(rows, np.int64)
         group = _cells(layout, separator, codes, rows)
         _place(rng.permutation(rows), group, rng.random(), cumulative, cells)
