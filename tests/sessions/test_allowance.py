@@ -419,7 +419,7 @@ def test_a_question_counts_once_whoever_tells_of_it(monkeypatch):
     buyer.plans.serve(same)
     buyer.policy.record.answered(same)
     buyer.plans._tell_served()
-    assert [identity(one) for one in allowed._waiting] == [identity(question)]
+    assert [identity(one) for one, _ in allowed._waiting] == [identity(question)]
     allowed._count_waiting(1)
     buyer.plans.serve(same)
     buyer.plans._tell_served()

@@ -134,6 +134,30 @@ def test_what_counts_cost_is_no_gain(session):
     assert allowed._direct_cost > 20 * unit
 
 
+def test_nothing_is_bought_after_which_counts_would_break_the_promise_by_themselves(session):
+    """Whatever was gained: what comes later may be about other rows, and cost them more than 3/2 of directly."""
+    allowed = asked(session, wide_questions(), paid=False)
+    assert allowed._gain(Fraction(1), 0) > 0
+    assert allowed.permits([], least_share=allowed._share(24) / 10, asked=24)
+    assert not allowed.permits([], least_share=1e-40, asked=24)
+
+
+@pytest.mark.parametrize("noted", [True, False])
+def test_counts_do_not_seem_dearer_where_their_questions_are_counted_late(monkeypatch, noted):
+    """Few are expected after fifty of sixty, which then get a large part of β: those before them got less."""
+    if not noted:  # the mutant: nobody remembers when a question came
+        monkeypatch.setattr(Allowance, "comes", lambda self, marginal, asked: None)
+    session = session_of(curator(epsilon=1000.0, delta=1e-6), alpha=0.02, beta=0.05, queries=60)
+    monkeypatch.setattr(Allowance, "permits", lambda *_, **__: False)  # nobody counts meanwhile
+    draw = np.random.default_rng(3)
+    for _ in range(50):
+        session.ask_marginal(conjunction(age=draw.random(10) < 0.4, town=draw.random(6) < 0.5))
+    allowed = session._buyer.policy._allowance
+    while allowed._waiting:
+        allowed._count_waiting(session._buyer.asked)
+    assert (allowed._own.dearest < 1.25) == noted
+
+
 def permitted(session, allowed, least_share):
     """What purchases ahead cost together, one after the other as long as they are permitted."""
     joint, bought = allowed._joint, []

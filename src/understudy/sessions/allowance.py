@@ -17,7 +17,8 @@ Why         A question's own counts are bought only where nothing else answers i
             itself. So the session's purchases are those ahead, and a part of the direct ones times κ. A joint
             price is a maximum of sums: it is at most the sum of the joint prices of two parts, and more events
             never cost less. Hence the session costs at most C + κ·D. The rule held when C grew last; D only grew
-            since, and κ was taken for the least share of β that any later count can get.
+            since, by counts that cost at most κ times as much, where κ was taken for the least share of β that any
+            later count can get: nothing is bought ahead after which that κ would be above RATIO.
 Gain        Many counts cost less than by themselves, or nothing. Let d(μ) be what all questions so far would cost
             a law μ of rows, and s(μ) what the session's own counts did (`joint.Load`); after later ones, d'(μ) and
             s'(μ) ≤ s(μ) + κ·(d'(μ) - d(μ)). With G ≤ κ·d(μ) - s(μ) for every μ, C + s'(μ) ≤ C - G + κ·d'(μ), and
@@ -42,7 +43,9 @@ late        many are still expected (`Terms.ahead`). n falls by 1 with every que
             there however many more come. The i-th new question comes as the i-th or later, and n never grows: so
             it takes the part 1/n(i) or more, and before the i-th at most β·Π(1 - 1/n(j)) over j < i is left. A
             question that is counted as the i-th when the c-th comes, c ≥ a, is given the part 1/n(c) ≥ 1/n(a) of
-            that: no less than it gets directly, also where more questions come than were expected. So its price
+            that: no less than it gets directly, also where more questions come than were expected. Where a is
+            known, which it is where counts were bought for the question, c = a is taken, so that these do not
+            seem dearer than they were. So its price
             is no more, and neither is D. Below `LEAST_SHARE` nothing is sold directly: no less is given here.
             Beyond what was expected κ holds as well: what is left to the session and what is left to who asks
             directly fall by the same part with each count that the session buys.
@@ -86,10 +89,6 @@ FREE = 3
 LARGE = 4
 """Questions that wait are not counted while, at so many single counts each, they would not be enough."""
 
-LATE = 0.05
-"""Of the questions that are still expected: if more than this part wait, they are counted all the same. Questions
-that are counted late seem to cost less by themselves than they did, and own counts dearer than they were."""
-
 LEAST = 0.99
 """Rounding makes a share of β at most this much smaller."""
 
@@ -102,7 +101,8 @@ MOST_WAITING = 1 << 12
 
 MOST_KNOWN = 1 << 16
 """Different questions that are counted, or forgotten while they waited: beyond so many none is. Each takes about
-80 bytes of memory, and 20 in a checkpoint."""
+80 bytes of memory, and 20 in a checkpoint; one for which counts were bought takes more (`own_prices`), as its
+purchase does."""
 
 
 class Allowance:
@@ -121,7 +121,10 @@ class Allowance:
         self._alone, self._paid = CellLoads(domain, self._joint), CellLoads(domain, self._joint)
         self._own = OwnPrices()
         self._left, self._counted = float(terms.beta), 0
-        self._waiting: deque[Marginal] = deque(maxlen=MOST_WAITING)
+        self._coming: tuple[int, int] | None = None
+        """The digest and the number of the question that something is bought for now."""
+        self._waiting: deque[tuple[Marginal, int | None]] = deque(maxlen=MOST_WAITING)
+        """Questions that are not counted yet, with their numbers among all questions, where these are known."""
         self._known: set[int] = set()
         """The questions that wait or were counted, by their digests. A checkpoint keeps them with the rest, so
         that whoever goes on with the session counts none of them again."""
@@ -129,13 +132,21 @@ class Allowance:
 
     # ---- what was asked and bought
 
+    def comes(self, marginal: Marginal, asked: int) -> None:
+        """Take note that something is about to be bought for a question, the `asked`-th of all."""
+        self._coming = _digest(marginal), asked
+
     def asked(self, marginal: Marginal) -> None:
         """Remember a question, whoever answers it, the first time that it is asked; not the cells of a class that
         was asked for itself.
         """
         if self._is_new(marginal) and not self.was_asked_for(marginal):
-            self._known.add(_digest(marginal))
-            self._waiting.append(marginal)
+            question = _digest(marginal)
+            coming = self._coming
+            self._known.add(question)
+            self._waiting.append(
+                (marginal, coming[1] if coming is not None and coming[0] == question else None)
+            )
 
     def _is_new(self, marginal: Marginal) -> bool:
         """Whether a question would be counted that is asked now."""
@@ -202,6 +213,8 @@ class Allowance:
             ahead = self._joint.after(ahead, event)
         cost, alone = self._joint.cost(ahead).units, self._price(self._share(asked))
         later = dearer * self._price(rounded(least_share)) / alone
+        if later > RATIO:  # what comes then would break the promise by itself
+            return False
         unit = ceil(alone * UNITS)
 
         def is_enough(direct: int, unmatched: int) -> bool:
@@ -211,8 +224,7 @@ class Allowance:
         if is_enough(self._direct_cost, self._own.unmatched):
             return True
         coming = len(self._waiting) + (question is not None)
-        is_late = len(self._waiting) > LATE * self._terms.ahead(asked)
-        if not is_late and not is_enough(self._direct_cost + LARGE * unit * coming, 0):
+        if not is_enough(self._direct_cost + LARGE * unit * coming, 0):
             return False
         self._count_waiting(asked)
         return is_enough(self._with(question, asked), self._own.unmatched)
@@ -237,10 +249,10 @@ class Allowance:
 
     def _count_waiting(self, asked: int) -> None:
         for _ in range(min(len(self._waiting), MOST_COUNTED)):
-            marginal = self._waiting.popleft()
+            marginal, came = self._waiting.popleft()
             if self._is_public(marginal):  # it costs nothing directly either, and takes no share of β there
                 continue
-            self._count(marginal, self._share(asked))
+            self._count(marginal, self._share(asked if came is None else came))
             self._take_share()
 
     def _share(self, asked: int) -> float:

@@ -171,8 +171,13 @@ class PurchasePlans:
     def next(
         self, marginal: Marginal, analyst: str, plan: QuestionPlan, *, asked: int
     ) -> tuple[Purchase, bool]:
-        """The next purchase of a planned question (`Forecast.next`)."""
-        return self.forecast(lambda forecast: forecast.next(marginal, plan, asked=asked), analyst)
+        """The next purchase of a planned question (`Forecast.next`), which comes as the `asked`-th of all."""
+
+        def find(forecast: Forecast) -> tuple[Purchase, bool]:
+            self.policy.record.allowance.comes(marginal, asked)
+            return forecast.next(marginal, plan, asked=asked)
+
+        return self.forecast(find, analyst)
 
     def left_after(self, purchases: Sequence[Purchase]) -> float:
         """What is left of β, as a probability, after purchases that are planned."""
