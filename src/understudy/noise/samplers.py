@@ -18,7 +18,7 @@ import os
 from bisect import bisect_right
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from operator import index
 from typing import Literal, Protocol
 
@@ -93,11 +93,17 @@ class _InversionTable:
     heads: NDArray[np.int64]
     """The starts of the cuts."""
 
-    @cached_property
+    @property
     def guide(self) -> NDArray[np.int16]:
-        """The outcome of every head, for many draws: to list them takes longer than to search for a few."""
-        inside = np.bincount(self.heads, minlength=1 << self.head_bits)
-        return np.where(inside, -1, np.cumsum(inside)).astype(np.int16)
+        """The outcome of every head, for many draws: to list them takes longer than to search for a few.
+
+        It is kept without a lock, which a process that is forked meanwhile would wait for in vain.
+        """
+        known: NDArray[np.int16] | None = self.__dict__.get("_guide")
+        if known is None:
+            inside = np.bincount(self.heads, minlength=1 << self.head_bits)
+            known = self.__dict__["_guide"] = np.where(inside, -1, np.cumsum(inside)).astype(np.int16)
+        return known
 
     def invert(self, heads: NDArray[np.int64], noise: NoiseSource) -> NDArray[np.int64]:
         outcomes = self._found(heads) if heads.size < _FEW else self.guide.take(heads).astype(np.int64)

@@ -12,6 +12,7 @@ from functools import lru_cache
 from itertools import combinations
 from math import prod
 from typing import Any, ClassVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -286,18 +287,26 @@ def _all_unknown(
     return known
 
 
-@lru_cache(maxsize=1 << 11)
+_KEPT: WeakKeyDictionary[Grid, dict[Places, tuple[object, Cells]]] = WeakKeyDictionary()
+"""Of each marginal of a session, the cells that were found last and what they were found with: as long as its grid
+is there."""
+
+
 def _unknown(
     grid: Grid, total: Interval, histograms: tuple[tuple[str, OneWay], ...], part: Places, width: int
 ) -> Cells:
     """The cells of a marginal that the histograms of its attributes do not tell well enough.
 
-    Found once for each marginal: one histogram more tells something new of a few of them.
+    They are kept for each marginal: one histogram more tells something new of a few of them.
     """
+    kept, found_with = _KEPT.setdefault(grid, {}), (total, histograms, width)
+    if (last := kept.get(part)) is not None and last[0] == found_with:
+        return last[1]
     by, known = tuple(grid.domain.names[i] for i in part), Knowledge(grid, total, dict(histograms))
     table = known.settled(*known.of_histograms(by, total))
     cells = np.asarray(table.high - table.low > 2 * width)
     cells.setflags(write=False)
+    kept[part] = found_with, cells
     return cells
 
 
