@@ -6,8 +6,7 @@
 Where the merging leaves no pair to look at, or the workload has none, the 1-way marginals get the whole price.
 
 How much each step may spend is decided by public numbers (`rule`). The rounds are in `rounds`, the stand-in and
-what it learns in `learner`, the sweep in `guard`, the combination in `shrink`, cells told as empty in
-`tiny_cells`, what is told in `steps_taken`.
+what it learns in `learner`, the sweep in `guard`, the combination in `shrink`, what is told in `steps_taken`.
 """
 
 from __future__ import annotations
@@ -37,7 +36,6 @@ from understudy.releases.adaptive.pick import Candidates
 from understudy.releases.adaptive.rounds import Rounds
 from understudy.releases.adaptive.rows import ANSWERED, WEIGHED, AdaptiveStandIn
 from understudy.releases.adaptive.rule import (
-    MERGE_NOISES,
     ROWS_SHARE,
     Rule,
     first_prices,
@@ -49,7 +47,6 @@ from understudy.releases.adaptive.rule import (
 from understudy.releases.adaptive.sequential import HIGH_LEVELS, LEVELS
 from understudy.releases.adaptive.shrink import combined
 from understudy.releases.adaptive.steps_taken import StepsTaken
-from understudy.releases.adaptive.tiny_cells import with_tiny_cells_empty
 from understudy.releases.evidence import Evidence
 from understudy.releases.pair_means import pair_means
 from understudy.releases.run import Outcome, Run
@@ -211,10 +208,9 @@ class _Adaptive:
             # Tables of the workload combine the stand-in with a measurement of their own: their sums are nearer.
             means = pair_means(tables.items())
             measured.update((pair, means[pair]) for pair in beside if pair in means)
-        noise = self.rule.merge / MERGE_NOISES
         answers, also = (
             self.evidence.answers(
-                {c: with_tiny_cells_empty(learner.merging.expand(c, t), noise) for c, t in found.items()},
+                {c: learner.merging.expand(c, t) for c, t in found.items()},
                 rounds.bounds,
                 self.evidence.direct_bars(found, told(self.run.domain, self.run.workload)),
             )
