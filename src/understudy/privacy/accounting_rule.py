@@ -87,7 +87,8 @@ RULE_3 = replace(RULE_2, number=3, start=1 << 26)
 """The same, with credit for 10,000 questions of every kind of session."""
 
 RULE_4 = replace(RULE_3, number=4, start=1 << 28, once=1 << 21, sweeps=4, divided=3 << 11, beside=RULE_3)
-"""Single counts are divided anew, by more sweeps, with credit for these; nothing costs more than by rule 3."""
+"""Single counts are divided anew, by more sweeps, with credit for these; nothing costs more than by rule 3, up to
+the sweeps before a refusal."""
 
 NEWEST = RULE_4
 """The rule of new ledgers."""
