@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import io
+import os
+import subprocess
+import sys
 from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
@@ -193,6 +196,29 @@ def test_decisions_depend_on_released_values_alone(epsilon, neighbours):
     again.check_affordable = lambda worst: None
     assert same(adaptive(again), expected)
     assert [s.name for s in again.steps] == [s.name for s in run.steps]
+
+
+def test_another_process_comes_to_the_same_bits():
+    """A killed run is resumed by repeating its arithmetic, in a process that orders sets in another way."""
+    code = (
+        "from hashlib import sha256\n"
+        "from adaptive_table import make\n"
+        "from understudy.releases.adaptive.adaptive import adaptive\n"
+        "told = [adaptive(make(epsilon=price)) for price in (1, 20)]\n"
+        "every = [a for outcome in told for a in (*outcome.answers, *outcome.also)]\n"
+        "print(sha256(b''.join(a.counts.tobytes() + a.error.tobytes() for a in every)).hexdigest())\n"
+    )
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYTHONHASHSEED": order, "PYTHONPATH": os.pathsep.join(sys.path)},
+            check=True,
+            capture_output=True,
+            timeout=120,
+        ).stdout
+        for order in ("1", "2")
+    }
+    assert len(found) == 1
 
 
 def test_under_add_remove_the_number_of_rows_is_never_taken(monkeypatch):

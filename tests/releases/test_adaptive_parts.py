@@ -29,10 +29,29 @@ from understudy.query.merging import Merging, rare_together, simplex
 from understudy.query.workload import Workload
 from understudy.releases.adaptive.adaptive import adaptive
 from understudy.releases.adaptive.learner import FINAL, ROUGH, Learner, final_share
-from understudy.releases.adaptive.pick import Candidates, NoiseForecast, RoundSituation, pick
+from understudy.releases.adaptive.pick import (
+    PRICE_POWER,
+    TRIPLE_WORTH,
+    Candidates,
+    NoiseForecast,
+    RoundSituation,
+    _Greedy,
+    pick,
+)
 from understudy.releases.adaptive.rows import AdaptiveStandIn
 from understudy.releases.adaptive.rule import limits_of, rule_for, told
-from understudy.releases.adaptive.shrink import _most_likely, combined, lessons, shrunk
+from understudy.releases.adaptive.shrink import (
+    DIFFERENCES,
+    DOUBTED,
+    LEVELS,
+    SCALES,
+    STEPS,
+    _most_likely,
+    combined,
+    lessons,
+    moved,
+    shrunk,
+)
 from understudy.releases.adaptive.sweep_choice import numbers_swept
 from understudy.releases.agreement import agreeing_rows
 from understudy.releases.evidence import Evidence, Interval, ProvedIntervals, possible_ends
@@ -281,6 +300,74 @@ def test_a_triple_of_connected_attributes_is_picked_for_its_own_gap_unless_a_swe
         assert found is not None
         expected = [*path, *([("a", "b", "c")] if is_more and not sweeps_all else [])]
         assert [cliques[i] for i in found.which] == expected
+
+
+def picked_plainly(seen: RoundSituation, std: np.ndarray, precision: float, most: int):
+    """The same greedy choice with sets and lists, and the worth of everything worked out anew for each pick."""
+    candidates, pairs = seen.candidates, seen.candidates.pairs
+    n, size, error = len(candidates), seen.sizes, seen.gaps.copy()
+    own = seen.forecast.error(np.arange(n), std)
+    apart = [{a} for a in range(len(seen.domain))]
+    members = [{seen.domain.position(name) for name in c} for c in candidates.cliques]
+    dead, alone, which, gain = set(np.flatnonzero(~seen.useful)), set(), [], 0.0
+
+    def leaves(i: int, pair: int) -> float:
+        return seen.forecast.error(np.array([pair]), np.array([std[i] * np.sqrt(size[i] / size[pair])]))[0]
+
+    def inside(i: int) -> list[int]:
+        return [i] if i < pairs else candidates.inside[i - pairs].tolist()
+
+    def worth(i: int) -> float:
+        found = candidates.weight[i] * (error[i] - own[i])
+        if i >= pairs:
+            found *= TRIPLE_WORTH
+            if i not in alone:
+                for pair in inside(i):
+                    more = candidates.weight[pair] - candidates.weight[i]
+                    found += more * max(error[pair] - leaves(i, pair), 0.0)
+        return found * std[i] ** (2 * PRICE_POWER)
+
+    while precision > 0 and len(which) < most:
+        i = max((i for i in range(n) if i not in dead), key=worth, default=None)
+        if i is None or worth(i) <= 0:
+            break
+        touched = [part for part in apart if part & members[i]]
+        if std[i] ** -2 > precision * 1.001:
+            dead.add(i)
+        elif i not in alone and len(touched) < 2:
+            (alone if i >= pairs and not seen.sweeps_all else dead).add(i)
+        else:
+            if i not in alone:
+                apart = [part for part in apart if part not in touched] + [set().union(*touched)]
+            gain += worth(i) * std[i] ** (-2 * PRICE_POWER)
+            precision -= std[i] ** -2
+            which.append(i)
+            dead.add(i)
+            if i >= pairs:
+                error[i] = min(error[i], own[i])
+            for pair in inside(i):
+                better = max(error[pair] - (own[i] if i < pairs else leaves(i, pair)), 0.0)
+                error[pair] -= better
+                for t in range(pairs, n):
+                    error[t] -= better if pair in inside(t) else 0.0
+    return which, gain
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_picks_are_those_of_a_plain_greedy_choice(seed):
+    rng = np.random.default_rng(seed)
+    domain = Domain(tuple(Bins.integers(f"a{i}", 0, n - 1) for i, n in enumerate((1, 2, 3, 5, 4, 2))))
+    cliques = Candidates.of(Workload.all_marginals(domain, 3), triples=True).cliques
+    gaps = {c: float(rng.exponential(3000)) for c in cliques}
+    seen = replace(situation(gaps, domain), sweeps_all=bool(seed % 2))
+    for precision, most in ((0.01, 3), (1.0, 12)):
+        std = seen.std(precision / 4)
+        found = _Greedy(seen, std).run(precision, most)
+        which, gain = picked_plainly(seen, std, precision, most)
+        assert which
+        assert found is not None
+        assert list(found.which) == which
+        assert found.gain == pytest.approx(gain)
 
 
 def test_the_forecast_of_noise_is_what_noise_leaves():
@@ -555,6 +642,36 @@ def test_weights_of_a_law_of_errors_are_those_of_expectation_and_maximisation():
         wanted = wanted / wanted.sum()
     np.testing.assert_allclose(_most_likely(often, likely, weight, imagined, 40), wanted, rtol=1e-10)
     np.testing.assert_array_equal(weight, [0.8, 0.1, 0.1])
+
+
+@pytest.mark.parametrize("cells", [0, 1, 2000])
+def test_cells_move_by_what_the_law_of_their_level_expects(cells):
+    """Against histograms and interpolation of numpy, also at the ends of intervals and beyond the last one."""
+    rng = np.random.default_rng(cells)
+    counts, apart = (
+        np.exp(3 * rng.normal(size=cells)),
+        rng.normal(size=cells) * np.exp(rng.normal(size=cells)),
+    )
+    edges = [0.0, 0.1, -0.7, 8.0, -60.0, 1000.0]
+    apart[: len(edges)] = edges[:cells]
+    counts[: LEVELS.size] = LEVELS[:cells]
+    level, wanted = np.searchsorted(LEVELS, counts), np.zeros(cells)
+    middle, spread = (DIFFERENCES[1:] + DIFFERENCES[:-1]) / 2, 1 + SCALES**2
+    law = np.maximum(np.exp(-(middle[:, None] ** 2) / 2 / spread) / np.sqrt(spread), 1e-300)
+    right = (SCALES == 0).astype(np.float64)
+    for k in set(level.tolist()):
+        size = np.abs(apart[level == k])
+        seen, _ = np.histogram(np.minimum(size, DIFFERENCES[-1]), DIFFERENCES)
+        weight = _most_likely(
+            seen[seen > 0].astype(np.float64),
+            law[seen > 0],
+            0.9 * right + 0.1 / SCALES.size,
+            DOUBTED * right,
+            STEPS,
+        )
+        shares = (law * weight) @ (SCALES**2 / spread) / (law @ weight)
+        wanted[level == k] = apart[level == k] * np.interp(size, middle, shares)
+    np.testing.assert_allclose(moved(counts, apart), wanted, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize(("price", "sweeps"), [(0.1, False), (20.0, True)])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
@@ -128,6 +128,19 @@ def test_the_gap_bounds_the_distance_to_the_optimum(passes):
     both_ways = float((rates * np.log(rates / best)).sum() + (best * np.log(best / rates)).sum())
     assert error <= model.report.certified_error + 1e-5
     assert 500 * both_ways <= model.report.gap * (1 + 1e-6) + 1e-3
+
+
+def test_more_passes_never_leave_a_larger_gap():
+    """The function falls at every step and the gap does not: the point of least gap is told, not the last one."""
+    domain = domain_of(6, 5, 4, 5)
+    measurements = noisy(domain, list(combinations(domain.names, 2)), variance=0.5)
+    gaps = []
+    for passes in range(2, 60):
+        settings = FitSettings(accuracy=0, noise_share=0, most_passes=passes, sparse_slack=1.0)
+        report = fit(domain, measurements, total=500, settings=settings).report
+        assert report is not None
+        gaps.append(report.gap)
+    assert all(later <= earlier for earlier, later in pairwise(gaps))
 
 
 def test_the_gap_is_not_vacuous():

@@ -156,6 +156,11 @@ class MergedGaps:
 
     @property
     def key(self) -> str:
+        return self._key
+
+    @cached_property
+    def _key(self) -> str:
+        """Guesses are many numbers, and the name is asked for more than once."""
         digest = sha256(_merging_key(self.merging).encode())
         for marginal, guess, weight in zip(self.marginals, self.guesses, self.weights, strict=True):
             digest.update(f"{marginal.key} {weight} ".encode())

@@ -317,6 +317,8 @@ class Truth:
         ]
 
     def _weigh(self, marginal: Marginal, counts: Counts, resolution: int) -> Counts:
+        if not marginal.where.factors:  # every row counts, and the clique is that of the cells
+            return counts.astype(np.int64) * resolution
         steps = np.rint(marginal.where.weights(marginal.clique) * resolution).astype(np.int64)
         summed = tuple(i for i, name in enumerate(marginal.clique) if name not in marginal.by)
         return (counts * steps).sum(axis=summed, dtype=np.int64)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations, pairwise
+from itertools import combinations
 from math import sqrt
 
 import numpy as np
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from understudy.domain.domain import Clique, Domain
 from understudy.query.workload import Workload
+from understudy.standin.graphical.compile import compiled
 
 Values = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -62,11 +63,12 @@ class Candidates:
         return len(self.cliques)
 
     @cached_property
-    def holders(self) -> list[Indices]:
-        """For each pair, the triples (by their place among triples) that hold it."""
+    def holders(self) -> tuple[Indices, Indices]:
+        """The triples (by their place among triples) that hold each pair, one pair after the other, and where the
+        list of each begins, with the end of the last.
+        """
         order = np.argsort(self.inside, axis=None, kind="stable")
-        ends = np.searchsorted(self.inside.ravel()[order], np.arange(self.pairs + 1))
-        return [order[a:b] // 3 for a, b in pairwise(ends)]
+        return order // 3, np.searchsorted(self.inside.ravel()[order], np.arange(self.pairs + 1))
 
 
 class NoiseForecast:
@@ -128,14 +130,17 @@ class RoundSituation:
         return np.array([float(self.domain.size(c)) for c in self.candidates.cliques])
 
     @cached_property
-    def members(self) -> list[list[int]]:
-        return [[self.domain.position(name) for name in c] for c in self.candidates.cliques]
+    def members(self) -> Indices:
+        """The attributes of each candidate; a pair has -1 for its third."""
+        place = self.domain.position
+        found = [[*map(place, c), *(-1,) * (3 - len(c))] for c in self.candidates.cliques]
+        return np.array(found, np.int64).reshape(-1, 3)
 
     @cached_property
     def useful(self) -> NDArray[np.bool_]:
         """Candidates of which at least two attributes have more than one cell left."""
-        shape = self.domain.shape()
-        return np.array([sum(shape[a] > 1 for a in members) > 1 for members in self.members], bool)
+        wide = np.array([*(size > 1 for size in self.domain.shape()), False])
+        return wide[self.members].sum(axis=1) > 1
 
     def std(self, precision: float) -> Values:
         """Noise of each candidate if a typical one gets `precision`: larger tables get more of the budget."""
@@ -168,82 +173,152 @@ class _Greedy:
 
     def __init__(self, situation: RoundSituation, std: Values) -> None:
         candidates, forecast = situation.candidates, situation.forecast
-        n, pairs = len(candidates), candidates.pairs
-        self._candidates, self._members, self._std = candidates, situation.members, std
-        self._per_price = std ** (2 * PRICE_POWER)
-        self._own = forecast.error(np.arange(n), std)
-        self._error = situation.gaps.copy()
+        pairs = candidates.pairs
+        self._situation, self._std = situation, std
+        self._own = forecast.error(np.arange(len(candidates)), std)
         inside, threes = candidates.inside, std[pairs:]
         others = situation.sizes[pairs:, None] / situation.sizes[inside]
         self._within = forecast.error(inside.ravel(), (threes[:, None] * np.sqrt(others)).ravel()).reshape(
             inside.shape
         )
-        self._beyond = candidates.weight[inside] - candidates.weight[pairs:, None]
-        self._dead = ~situation.useful
-        self._alone = np.zeros(n, bool)
-        self._takes_alone = not situation.sweeps_all
-        self._root = list(range(len(situation.domain)))
 
     def run(self, precision: float, most: int) -> Picks | None:
-        which: list[int] = []
-        gain, left = 0.0, precision
-        while left > 0 and len(which) < most:
-            worth = self._worth()
-            i = int(np.argmax(worth))
-            if worth[i] <= 0:
-                break
-            price = 1 / self._std[i] ** 2
-            if price > left * 1.001:
-                self._dead[i] = True
-                continue
-            if not self._alone[i] and not self._joins(i):
-                kept = self._takes_alone and i >= self._candidates.pairs
-                (self._alone if kept else self._dead)[i] = True  # worth less than it seemed, or nothing
-                continue
-            self._dead[i] = True
-            which.append(i)
-            gain += worth[i] * price**PRICE_POWER
-            left -= price
-            self._learn(i)
-        if not which:
+        """What is picked while a budget of so much 1/σ² lasts, at most so many candidates."""
+        situation, candidates = self._situation, self._situation.candidates
+        which, gain = _picked(
+            candidates.weight,
+            candidates.inside,
+            *candidates.holders,
+            situation.members,
+            len(situation.domain),
+            situation.gaps.copy(),
+            self._own,
+            self._within,
+            self._std**-2,
+            self._std ** (2 * PRICE_POWER),
+            ~situation.useful,
+            not situation.sweeps_all,
+            precision,
+            most,
+        )
+        if not which.size:
             return None
         prices = 1 / self._std[which] ** 2
-        return Picks(tuple(which), tuple((prices / prices.sum()).tolist()), float(gain))
+        return Picks(tuple(which.tolist()), tuple((prices / prices.sum()).tolist()), float(gain))
 
-    def _worth(self) -> Values:
-        """Of each candidate, the workload's gain over the price's power."""
-        pairs, c = self._candidates.pairs, self._candidates
-        gain = c.weight * (self._error - self._own)
-        gain[pairs:] *= TRIPLE_WORTH
-        if c.inside.size:
-            saved = np.maximum(self._error[c.inside] - self._within, 0.0)
-            gain[pairs:] += np.where(self._alone[pairs:], 0.0, (self._beyond * saved).sum(axis=1))
-        return np.where(self._dead, -1.0, gain * self._per_price)
 
-    def _joins(self, i: int) -> bool:
-        """Whether the candidate connects attributes that no pick of this round has connected; then it does now."""
-        roots = {self._find(a) for a in self._members[i]}
-        if len(roots) < 2:
-            return False
-        target = min(roots)
-        for root in roots:
-            self._root[root] = target
-        return True
+@compiled
+def _worth(i, pairs, weight, inside, error, own, within, per_price, alone):
+    """Of a candidate, the workload's gain over the price's power; of a triple that is `alone`, on itself."""
+    gain = weight[i] * (error[i] - own[i])
+    if i >= pairs:
+        t = i - pairs
+        gain *= TRIPLE_WORTH
+        if not alone:
+            saved = 0.0
+            for k in range(3):
+                pair = inside[t, k]
+                saved += (weight[pair] - weight[i]) * max(error[pair] - within[t, k], 0.0)
+            gain += saved
+    return gain * per_price[i]
 
-    def _find(self, a: int) -> int:
-        while self._root[a] != a:
-            a = self._root[a]
-        return a
 
-    def _learn(self, i: int) -> None:
-        """After measuring candidate i its error, and that of its pairs, is what the noise leaves."""
-        c, pairs = self._candidates, self._candidates.pairs
-        if i < pairs:
-            known = [(i, self._own[i])]
-        else:
-            self._error[i] = min(self._error[i], self._own[i])
-            known = list(zip(c.inside[i - pairs].tolist(), self._within[i - pairs].tolist(), strict=True))
-        for pair, error in known:
-            better = max(self._error[pair] - error, 0.0)
-            self._error[pair] -= better
-            self._error[pairs + c.holders[pair]] -= better
+@compiled
+def _connects(members, root):
+    """Whether attributes are not all connected yet, `root` leading from each to one of those it is with; now they
+    are.
+    """
+    least = root.size
+    parts = 0
+    for k in range(members.size):
+        a = members[k]
+        if a < 0:
+            continue
+        while root[a] != a:
+            a = root[a]
+        if a != least:
+            parts += 1
+        least = min(least, a)
+    if parts < 2:
+        return False
+    for k in range(members.size):
+        a = members[k]
+        if a < 0:
+            continue
+        while root[a] != a:
+            a = root[a]
+        root[a] = least
+    return True
+
+
+@compiled
+def _picked(
+    weight,
+    inside,
+    holds,
+    ends,
+    members,
+    attributes,
+    error,
+    own,
+    within,
+    price,
+    per_price,
+    dead,
+    takes_alone,
+    left,
+    most,
+):
+    """The picks of `_Greedy` in order, and their gain; `error` and `dead` are worked on.
+
+    A pick changes the worth of few others: of the pairs that it tells of, and of the triples that hold those.
+    """
+    n = weight.size
+    pairs = n - inside.shape[0]
+    alone = np.zeros(n, np.bool_)
+    root = np.arange(attributes)
+    worth = np.empty(n)
+    for i in range(n):
+        worth[i] = (
+            -1.0 if dead[i] else _worth(i, pairs, weight, inside, error, own, within, per_price, alone[i])
+        )
+    which = np.empty(n, np.int64)
+    count, gain = 0, 0.0
+    while n > 0 and left > 0 and count < most:
+        i = np.argmax(worth)
+        if worth[i] <= 0:
+            break
+        if price[i] > left * 1.001:
+            dead[i], worth[i] = True, -1.0
+            continue
+        if not alone[i] and not _connects(members[i], root):
+            if takes_alone and i >= pairs:  # worth less than it seemed
+                alone[i] = True
+                worth[i] = _worth(i, pairs, weight, inside, error, own, within, per_price, alone[i])
+            else:
+                dead[i], worth[i] = True, -1.0
+            continue
+        gain += worth[i] * price[i] ** PRICE_POWER
+        left -= price[i]
+        which[count] = i
+        count += 1
+        dead[i], worth[i] = True, -1.0
+        # Its error, and that of its pairs, is now what the noise leaves.
+        if i >= pairs:
+            error[i] = min(error[i], own[i])
+        for k in range(3 if i >= pairs else 1):
+            pair, leaves = (inside[i - pairs, k], within[i - pairs, k]) if i >= pairs else (i, own[i])
+            better = error[pair] - leaves
+            if better > 0:
+                error[pair] -= better
+                for h in range(ends[pair], ends[pair + 1]):
+                    error[pairs + holds[h]] -= better
+        for k in range(3 if i >= pairs else 1):
+            pair = inside[i - pairs, k] if i >= pairs else i
+            if not dead[pair]:
+                worth[pair] = _worth(pair, pairs, weight, inside, error, own, within, per_price, alone[pair])
+            for h in range(ends[pair], ends[pair + 1]):
+                j = pairs + holds[h]
+                if not dead[j]:
+                    worth[j] = _worth(j, pairs, weight, inside, error, own, within, per_price, alone[j])
+    return which[:count], gain

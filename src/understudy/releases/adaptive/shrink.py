@@ -37,6 +37,19 @@ GROUPS, LEAST_GROUP = 4, 8
 DIFFERENCES = np.concatenate([np.arange(0, 8, 0.1), np.arange(8, 60.5, 0.5)])
 """Ends of intervals of differences, in standard deviations; those beyond the last are treated as that large."""
 
+MIDDLES = (DIFFERENCES[1:] + DIFFERENCES[:-1]) / 2
+SPREAD = 1 + SCALES**2
+"""Variances of a difference, in those of the noise, under each law of errors."""
+
+LIKELY = np.maximum(np.exp(-(MIDDLES[:, None] ** 2) / 2 / SPREAD) / np.sqrt(SPREAD), 1e-300)
+"""How likely each difference is under each law."""
+
+EXPECTED = SCALES**2 / SPREAD
+"""The share of a difference that is the stand-in's error, under each law."""
+
+RIGHT = (SCALES == 0).astype(np.float64)
+"""The law under which the stand-in is right."""
+
 STEPS = 100
 """Of expectation and maximisation: a step takes microseconds."""
 
@@ -127,29 +140,51 @@ def lessons(tables: Sequence[Values], measured: Sequence[Measurement], rows: flo
 
 def moved(counts: Values, apart: Values) -> Values:
     """By how much each cell should move; all in standard deviations of the noise."""
-    level = np.searchsorted(LEVELS, counts)
-    moves = np.zeros(apart.shape)
-    for k in range(LEVELS.size + 1):
-        own = np.flatnonzero(level == k)
-        if own.size:
-            size = np.abs(apart[own])
-            moves[own] = apart[own] * np.interp(size, *_shares(size))
+    return _moves(counts, apart, LEVELS, DIFFERENCES, LIKELY, EXPECTED, RIGHT, DOUBTED * RIGHT, STEPS)
+
+
+@compiled
+def _moves(counts, apart, levels, ends, likely, expected, right, imagined, steps):
+    """The difference of each cell times the share of it that is to be expected as the stand-in's error.
+
+    Differences are counted by their size, for the cells of each level. The law of errors that makes these numbers
+    most likely tells the share at the middle of each interval of sizes; between two middles it is drawn straight.
+    """
+    kinds, last = levels.size + 1, ends.size - 2
+    level, place = np.empty(counts.size, np.int64), np.empty(counts.size, np.int64)
+    seen = np.zeros((kinds, last + 1))
+    for i in range(counts.size):
+        k = 0
+        while k < levels.size and levels[k] < counts[i]:
+            k += 1
+        size = abs(apart[i])
+        d, above = 0, last + 1  # the interval lies from d, and before this one
+        while above - d > 1:
+            half = (d + above) // 2
+            d, above = (half, above) if ends[half] <= size else (d, half)
+        level[i], place[i] = k, d
+        seen[level[i], place[i]] += 1.0
+    shares = np.empty((kinds, last + 1))
+    for k in range(kinds):
+        some = np.flatnonzero(seen[k])
+        if some.size:
+            weight = 0.9 * right + 0.1 / right.size
+            weight = _most_likely(seen[k][some], likely[some], weight, imagined, steps)
+            for d in range(last + 1):
+                part = total = 0.0
+                for s in range(weight.size):
+                    part += likely[d, s] * weight[s] * expected[s]
+                    total += likely[d, s] * weight[s]
+                shares[k, d] = part / total
+    moves = np.empty(counts.size)
+    for i in range(counts.size):
+        size, d, share = abs(apart[i]), place[i], shares[level[i]]
+        middle = (ends[d] + ends[d + 1]) / 2
+        to = min(d + 1, last) if size > middle else max(d - 1, 0)
+        apart_by = (ends[to] + ends[to + 1]) / 2 - middle
+        along = min((size - middle) / apart_by, 1.0) if to != d else 0.0
+        moves[i] = apart[i] * (share[d] + along * (share[to] - share[d]))
     return moves
-
-
-def _shares(apart: Values) -> tuple[Values, Values]:
-    """Differences, and how much of each is to be expected as the stand-in's error."""
-    seen, _ = np.histogram(np.minimum(apart, DIFFERENCES[-1]), DIFFERENCES)
-    middle = (DIFFERENCES[1:] + DIFFERENCES[:-1]) / 2
-    spread = 1 + SCALES**2
-    law = np.maximum(np.exp(-(middle[:, None] ** 2) / 2 / spread) / np.sqrt(spread), 1e-300)
-    right = (SCALES == 0).astype(np.float64)
-    weight = 0.9 * right + 0.1 / SCALES.size
-    some = seen > 0
-    often, likely = seen[some].astype(np.float64), law[some]
-    weight = _most_likely(often, likely, weight, DOUBTED * right, STEPS)
-    part = law * weight
-    return middle, part @ (SCALES**2 / spread) / part.sum(axis=1)
 
 
 @compiled

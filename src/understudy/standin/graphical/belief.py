@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 from math import inf
 
 import numpy as np
@@ -60,29 +61,32 @@ class Propagator:
         return beliefs.log_mass if beliefs.least_mass > 0 else -inf
 
     def _attempt(self, logs: Sequence[Values], allowed: Sequence[Values]) -> Beliefs:
-        beliefs = self._run(self._fast, _exponentials(logs), allowed)
+        sizes = [table.size for table in logs]
+        flat = np.concatenate(logs) if logs else np.empty(0)
+        beliefs = self._run(self._fast, *_exponentials(flat, sizes), allowed)
         if beliefs.least_mass <= LEAST_MASS:
             with np.errstate(divide="ignore"):
-                beliefs = self._run(self._careful, (list(logs), 0.0), [np.log(table) for table in allowed])
+                beliefs = self._run(self._careful, flat, 0.0, [np.log(table) for table in allowed])
         return beliefs
 
     def _run(
-        self, compiled: _Compiled, factors: tuple[list[Values], float], allowed: Sequence[Values]
+        self, compiled: _Compiled, factors: Values, taken_out: float, allowed: Sequence[Values]
     ) -> Beliefs:
         work = np.empty(compiled.program.memory)
         work[compiled.one.start] = 1.0
-        for region, table in zip(compiled.marginals, factors[0], strict=True):
-            work[region.start : region.stop] = table
+        work[compiled.one.stop : compiled.one.stop + factors.size] = factors
         for region, table in zip(compiled.allowed, allowed, strict=True):
             work[region.start : region.stop] = table
         log_mass, smallest = compiled.program.run(work)
-        return Beliefs(work, log_mass + factors[1], smallest, compiled.tables, compiled.marginals)
+        return Beliefs(work, log_mass + taken_out, smallest, compiled.tables, compiled.marginals)
 
 
-def _exponentials(logs: Sequence[Values]) -> tuple[list[Values], float]:
-    """Each factor over its largest value, and the sum of what was taken out."""
-    peaks = [float(table.max()) for table in logs]
-    return [np.exp(table - peak) for table, peak in zip(logs, peaks, strict=True)], sum(peaks)
+def _exponentials(logs: Values, sizes: Sequence[int]) -> tuple[Values, float]:
+    """Each factor over its largest value, one after the other, and the sum of what was taken out."""
+    if not sizes:
+        return logs, 0.0
+    peaks = np.maximum.reduceat(logs, [0, *accumulate(sizes[:-1])])
+    return np.exp(logs - np.repeat(peaks, sizes)), float(sum(peaks.tolist()))
 
 
 @dataclass(frozen=True)
@@ -98,13 +102,15 @@ class Beliefs:
     def clique(self, j: int) -> Values:
         return self.work[self.tables[j].start : self.tables[j].stop]
 
-    def marginal(self, i: int) -> Values:
-        """The rates over the attributes of potential i."""
-        return self.work[self.of_potentials[i].start : self.of_potentials[i].stop]
+    def marginals(self) -> Values:
+        """The rates over the attributes of every potential, one after the other."""
+        return self.work[self.of_potentials[0].start : self.of_potentials[-1].stop].copy()
 
 
 @dataclass(frozen=True)
 class _Compiled:
+    """A program and where its tables stand; the `marginals` follow `one`, without a gap."""
+
     program: PassProgram
     one: TableRegion
     allowed: tuple[TableRegion, ...]
