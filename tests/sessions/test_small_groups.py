@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 from math import sqrt
 
 import numpy as np
@@ -129,6 +130,7 @@ def test_nothing_is_counted_that_the_allowance_does_not_permit_beside_the_class(
 def test_the_count_of_a_group_takes_of_beta_what_is_left_beside_its_class(queries, asked, monkeypatch):
     """Where few questions are expected each share is a large part of what is left: both are taken of it."""
     monkeypatch.setattr(allowance, "FREE", 10**6)
+    monkeypatch.setattr(allowance, "RATIO", Fraction(10**6))
     session, _ = opened(1.2, beta=0.05, queries=queries)
     policy, known = session._buyer.policy, session._buyer.known.knowledge.copy()
     known.learn(in_box(), (200.0, 2200.0))

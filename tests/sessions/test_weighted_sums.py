@@ -164,7 +164,7 @@ def test_a_quantile_that_ranges_tell_counts_as_the_counts_that_it_replaces():
     waiting = session._buyer.policy._allowance._waiting
     session._buyer.plans._tell_served()
     assert 4 <= len(waiting) <= 7
-    assert all(not asked.by for asked in waiting)
+    assert all(not asked.by for asked, _ in waiting)
 
 
 def test_a_search_ends_where_the_price_that_was_told_is_reached(monkeypatch):

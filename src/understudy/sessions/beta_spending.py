@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from math import exp, lgamma
 
-RATE = 0.3
+RATE = 0.27
 """The part of what is left that goes to the next count is this over the number of those bought."""
 
 LEAD = 50.0
