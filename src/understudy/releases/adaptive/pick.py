@@ -224,6 +224,14 @@ def _worth(i, pairs, weight, inside, error, own, within, per_price, alone):
 
 
 @compiled
+def _root_of(a, root):
+    """The attribute that `root` leads to from one of those connected with it."""
+    while root[a] != a:
+        a = root[a]
+    return a
+
+
+@compiled
 def _connects(members, root):
     """Whether attributes are not all connected yet, `root` leading from each to one of those it is with; now they
     are.
@@ -231,23 +239,16 @@ def _connects(members, root):
     least = root.size
     parts = 0
     for k in range(members.size):
-        a = members[k]
-        if a < 0:
-            continue
-        while root[a] != a:
-            a = root[a]
-        if a != least:
-            parts += 1
-        least = min(least, a)
+        if members[k] >= 0:
+            a = _root_of(members[k], root)
+            if a != least:
+                parts += 1
+            least = min(least, a)
     if parts < 2:
         return False
     for k in range(members.size):
-        a = members[k]
-        if a < 0:
-            continue
-        while root[a] != a:
-            a = root[a]
-        root[a] = least
+        if members[k] >= 0:
+            root[_root_of(members[k], root)] = least
     return True
 
 
