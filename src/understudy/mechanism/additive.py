@@ -56,7 +56,13 @@ def usual_reach(currency: Currency, beta: float) -> float:
     Laplace noise of scale b has the tail exp(-x/b) on both sides together, and the deviation √2·b. For plans of
     prices alone: what is told of an answer rests on the law of the noise that was drawn (`Additive.error`).
     """
-    return log(1 / beta) / sqrt(2) if usual_noise(currency) == "laplace" else -float(ndtri(beta / 2))
+    spreads = usual_spreads(currency, beta)
+    return spreads / sqrt(2) if usual_noise(currency) == "laplace" else spreads
+
+
+def usual_spreads(currency: Currency, beta: float) -> float:
+    """The same in spreads of the noise (`amount_for`): the scale b of Laplace noise, the deviation of Gaussian."""
+    return log(1 / beta) if usual_noise(currency) == "laplace" else -float(ndtri(beta / 2))
 
 
 def law_of(mechanism: Additive) -> NoiseLaw | None:

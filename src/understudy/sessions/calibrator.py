@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from math import log, nextafter
-from statistics import NormalDist
+from math import nextafter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +14,7 @@ from understudy.curator.curator import Curator
 from understudy.curator.pricing import has_delta_for, pays_for_bounded
 from understudy.domain.bins import Bins
 from understudy.errors import ParameterError, RefusedError
-from understudy.mechanism.additive import amount_for, noise_for, usual_noise
+from understudy.mechanism.additive import amount_for, noise_for, usual_noise, usual_spreads
 from understudy.mechanism.matrix.one_marginal import Strategy
 from understudy.privacy.calibrate import cheapest
 from understudy.privacy.event import Event
@@ -172,6 +171,5 @@ def _price_within(currency: Currency, moved: Sensitivity, width: int, share: flo
         except ParameterError:  # noise too large to draw
             return False
 
-    one = share / max(cells, 1)
-    spreads = log(1 / one) if currency == "epsilon" else -NormalDist().inv_cdf(one / 2)
-    return Price(currency, cheapest(suffices, near=amount_for(currency, moved, width / spreads)))
+    spread = width / usual_spreads(currency, share / max(cells, 1))
+    return Price(currency, cheapest(suffices, near=amount_for(currency, moved, spread)))
