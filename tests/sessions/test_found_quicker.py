@@ -102,3 +102,23 @@ def test_a_product_is_made_once_and_is_another_at_another_resolution():
         )
         norms = np.linalg.norm(np.moveaxis(members, 2, 1).reshape(-1, 18), order, axis=1)
         assert np.isclose(one.norm(order), norms.max())
+
+
+def test_cells_that_a_class_would_tell_go_with_their_session():
+    """Two histograms tell a marginal anew, and nothing of a grid that nobody holds stays."""
+    domain = Domain(tuple(Bins.integers(name, 0, 9) for name in "ab"))
+    grid, before = Grid(domain), len(marginals_class._KEPT)
+    size = domain["a"].size
+
+    def histograms():
+        return tuple(
+            (name, OneWay(np.full(size, 50.0), np.full(size + 1, 5.0), ordered=True)) for name in "ab"
+        )
+
+    first, second = histograms(), histograms()
+    found = marginals_class._unknown(grid, (500.0, 500.0), first, (0, 1), 10)
+    assert marginals_class._unknown(grid, (500.0, 500.0), first, (0, 1), 10) is found
+    assert marginals_class._unknown(grid, (500.0, 500.0), second, (0, 1), 10) is not found
+    assert (len(marginals_class._KEPT), len(marginals_class._KEPT[grid])) == (before + 1, 1)
+    del grid
+    assert len(marginals_class._KEPT) == before
