@@ -260,12 +260,15 @@ class _StartPurchases:
         with_keys = texts if self.budget.key_delta else []
         shared = price / max(len(readings) + len(with_keys), 1)
         profiles = keys = None
+        deviation = 0.0
         if readings:
             # Moments are bought in seconds: what was bought of them in days is another purchase.
             timed = any(reading.kind is ValueKind.MOMENT for reading in readings.values())
             request = self._request("numbers and seconds" if timed else "numbers")
             units = (shared * len(readings)).whole_units
             profiles = self.curator.profiles(readings, units, self.share, request=request)
+            terms = ColumnProfiling(columns=len(readings), price=units, relation=self.curator.relation)
+            deviation = float(terms.different.variance) ** 0.5
         if with_keys:
             request = self._request("keys")
             keys = self.curator.keys(
@@ -279,7 +282,17 @@ class _StartPurchases:
         found: list[StartedColumn] = []
         for name, kind in kinds.items():
             if profiles is not None and name in profiles:
-                found.append(of_numbers(name, readings[name], profiles[name], why[name], self.reader.missing))
+                found.append(
+                    of_numbers(
+                        name,
+                        readings[name],
+                        profiles[name],
+                        why[name],
+                        self.reader.missing,
+                        rows=self.rows * self.share,
+                        distinct_deviation=deviation,
+                    )
+                )
             elif keys is not None and name in keys:
                 found.append(of_keys(name, keys[name], why[name]))
             elif kind is ValueKind.FLAG:
