@@ -249,6 +249,8 @@ def test_groups_of_an_expression_and_what_is_divided_by_are_named() -> None:
     assert "WHERE" in refusal.value.remedy
     with pytest.raises(RefusedError, match="the number that it divides by may be 0"):
         session.ask("SELECT sum(age) / sum(income) FROM t", error=1)
+    with pytest.raises(RefusedError, match="it is about no rows"):
+        session.ask("SELECT avg(age) FROM t WHERE age > 1000", error=1)
     case = "CASE WHEN age < 20 THEN 'young' WHEN place = 'c' AND smoker THEN 'few' ELSE 'old' END"
     with pytest.raises(
         RefusedError, match=r"of the rows of one of its groups there are at most .* perhaps none"

@@ -46,6 +46,8 @@ class UnkeptError:
 
     def refusal(self) -> RefusedError:
         """The refusal with its reason: rows or another divisor that may be 0, bins, or the least precision."""
+        if not self.tables:
+            return self._refused("it is about no rows", "change the condition, which no declared value meets")
         exact = self._offs(0.0)
         if not isfinite(max(exact)):
             return self._divided_by_nothing()
@@ -120,18 +122,17 @@ def dearer_than_told(
     """The refusal of an error whose `price`, once the rows were counted, is beyond the one told before.
 
     `fewest` is what is known now of the group that may have the fewest rows, and `expected` how few the price
-    that was told went by. Where the rows are not fewer, what was asked meanwhile has made the question dearer.
+    that was told went by. Where the rows are not fewer, nothing is said of them.
     """
+    why = ""
     if fewest is not None and expected is not None and fewest[0] < expected:
         why = (
-            f"and of some there may be as few as {fewest[0]:,.0f}, where the price that was told went by "
+            f", and of some there may be as few as {fewest[0]:,.0f}, where the price that was told went by "
             f"{expected:,.0f} at least"
         )
-    else:
-        why = "and what was bought meanwhile has made the rest dearer"
     return RefusedError(
-        f"the rows were counted first, {why}; an error of {error} now costs {price} more, which is beyond what "
-        "was told",
+        f"the rows were counted first{why}; by what is known now an error of {error} costs {price} more, which is "
+        "beyond what was told",
         remedy="ask again: the price now goes by the number of rows that is known; or ask for a wider `error`",
     )
 
