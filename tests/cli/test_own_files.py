@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from functools import partial
 
 import pytest
 
@@ -55,6 +56,20 @@ def test_half_a_ledger_is_not_a_new_one(tmp_path):
     sqlite3.connect(file).executescript("CREATE TABLE t (x); INSERT INTO t VALUES (1)")
     log.write_bytes(b"entries")
     assert is_there(file)
+
+
+def test_what_is_no_file_is_no_ledger(folder):
+    place = folder / "understudy.ledger"
+    commands = [("ask", "count by sex"), ("ledger", "show"), ("ledger", "verify"), ("check",)]
+    for make, remove, words in (
+        (place.mkdir, place.rmdir, "is a folder"),
+        (partial(os.mkfifo, place), place.unlink, "is no file"),
+        (partial(place.symlink_to, place), place.unlink, "cannot be looked at: Too many levels of symbolic"),
+    ):
+        make()
+        for command in commands:
+            assert f"understudy.ledger {words}" in call(*command, cwd=folder, status=1).stderr
+        remove()
 
 
 def test_a_ledger_that_cannot_be_looked_at_is_not_called_absent(tmp_path, monkeypatch):

@@ -326,7 +326,7 @@ def test_a_file_that_is_there_is_not_replaced_and_nothing_is_spent(messy, tmp_pa
         started(messy, target)
     target.write_text("# Written by `understudy start`: in a ledger that is gone\n")
     for overwrite in (False, True):
-        with pytest.raises(LedgerError, match="paid for in a ledger"):
+        with pytest.raises(LedgerError, match="was written by `understudy start`"):
             started(messy, target, overwrite=overwrite)
     assert not list(tmp_path.glob("*.ledger*"))
     with pytest.raises(SourceError, match="no file"):

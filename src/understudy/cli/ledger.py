@@ -117,7 +117,7 @@ def _write_page(project: Path, page: Path, last: int | None, *, overwrite: bool,
     """The ledger as a page. It is verified and not opened, so that one that is broken can be shown as well."""
     from understudy import __version__
     from understudy.declaration.file import located
-    from understudy.ledger.declared import declared_witness, project_files
+    from understudy.ledger.declared import declared_witness, open_ledger, project_files
     from understudy.ledger.export import document, holds
     from understudy.ledger.export import verify as examine
     from understudy.ledger.statement import MOST_ENTRIES, statement
@@ -132,6 +132,8 @@ def _write_page(project: Path, page: Path, last: int | None, *, overwrite: bool,
         verdict = examine(url, name, witness=witness)
         # What was written since is left to the next page: this one shows what was verified.
         entries = document(url, name, answers=False)["entries"][: verdict["entries"]]
+    else:
+        open_ledger(declaration, base=base, file=located(project)).close()  # refuses one that is lost
     place = (
         str(url.database) if url.get_backend_name() == "sqlite" else url.render_as_string(hide_password=True)
     )

@@ -15,6 +15,7 @@ from understudy.errors import LedgerError
 from understudy.ledger import schema, snapshot, verifier
 from understudy.ledger.chain import Entry, commitment
 from understudy.ledger.database import Database
+from understudy.ledger.file import is_there
 from understudy.ledger.kept import released
 from understudy.ledger.schema import ENTRY, KEPT, LEDGER, SNAPSHOT
 from understudy.ledger.witness import Witness
@@ -40,7 +41,7 @@ def document(url: URL, name: str, *, answers: bool = True) -> dict[str, Any]:
 def holds(url: URL, name: str) -> bool:
     """Whether the store holds a ledger of that table; looking for one makes none."""
     database = Database(url)
-    if database.is_sqlite and not Path(database.place).exists():
+    if database.is_sqlite and not is_there(Path(database.place)):
         return False
     try:
         with database.reading() as tx:
@@ -106,7 +107,7 @@ def _quoted(value: Any) -> str:
 
 def _read(url: URL, name: str, *, answers: bool) -> tuple[dict[str, Any], list[str]]:
     database = Database(url)
-    if database.is_sqlite and not Path(database.place).exists():  # looking must not make one
+    if database.is_sqlite and not is_there(Path(database.place)):  # looking must not make one
         raise _missing(name, database.place)
     try:
         with database.reading() as tx:

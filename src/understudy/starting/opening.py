@@ -17,6 +17,7 @@ from understudy.errors import SourceError
 from understudy.ledger.interface import Ledger
 from understudy.ledger.place import ledger_place, witness_place
 from understudy.ledger.store import DurableLedger
+from understudy.ledger.traces import check_not_lost
 from understudy.ledger.witness import Witness
 from understudy.privacy.budget import Budget
 from understudy.table.column_reader import MISSING_WORDS, ColumnReader
@@ -62,7 +63,10 @@ class StartReading:
 def ledger_of(
     data: Path, target: Path, budget: Budget, environ: Mapping[str, str]
 ) -> Iterator[DurableLedger]:
-    """The ledger of a start of a file, where the declaration `target` will look for it."""
+    """The ledger of a start of a file, where the declaration `target` will look for it.
+
+    Raises a LedgerError where there is none and traces tell that there was one (`ledger.traces`).
+    """
     base = target.resolve().parent
     seen = witness_place("", base=base, environ=environ)
     ledger = DurableLedger(
@@ -72,6 +76,7 @@ def ledger_of(
         witness=None if seen is None else Witness(seen),
     )
     with closing(ledger):
+        check_not_lost(ledger, base=base, file=target)
         yield ledger
 
 

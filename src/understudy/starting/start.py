@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 
 from understudy.curator.column_curator import ColumnCurator
 from understudy.declaration.declaration import SourceSpec, Undecodable
+from understudy.declaration.file import STARTED, was_started
 from understudy.declaration.outline import Outline, OutlineEntry, scalar
-from understudy.errors import InsufficientBudgetError, LedgerError, RefusedError, SourceError
-from understudy.ledger.store import DurableLedger
+from understudy.errors import InsufficientBudgetError, RefusedError, SourceError
 from understudy.mechanism.additive import noise_for
 from understudy.mechanism.column_profile.profile import SHARES, ColumnProfiling
 from understudy.output import write_file
@@ -50,8 +50,6 @@ KEYS_DELTA = Fraction(1, 2)
 
 LEAST_PEOPLE = 10
 """No key of fewer rows is ever told, whatever the noise."""
-
-WRITTEN = "Written by `understudy start`"
 
 FORMER = (
     "An earlier version bought this: it read no words for missing values, and no rows with undecodable bytes."
@@ -125,7 +123,6 @@ def start(
         ledger_of(data, target, budget, environ) as ledger,
         reading_for(spec, ledger, missing) as reading,
     ):
-        _check_not_lost(ledger, target)
         curator = ColumnCurator(reading.reader, ledger, Relation(neighbours), noise=noise)
         purchase = _StartPurchases(reading, curator, budget, only_known=target if known else None)
         try:
@@ -335,7 +332,7 @@ def _is_started(target: Path, data: Path, *, overwrite: bool) -> bool:
         if target.exists() and target.samefile(data):
             raise SourceError(f"{target} is the table itself: write elsewhere with --output")
         return False
-    if not _is_written(target):
+    if not was_started(target):
         raise _there(target)
     return True
 
@@ -344,23 +341,6 @@ def check_there(data: Path) -> None:
     """Raises a SourceError where no file is."""
     if not data.exists():
         raise SourceError(f"there is no file {data}; name a CSV, TSV, Parquet or DuckDB file")
-
-
-def _is_written(target: Path) -> bool:
-    """Whether a file was written by a start."""
-    try:
-        return target.read_text(encoding="utf-8").startswith(f"# {WRITTEN}")
-    except (OSError, UnicodeDecodeError):
-        return False
-
-
-def _check_not_lost(ledger: DurableLedger, target: Path) -> None:
-    """Refuse to begin a ledger beside a declaration that was paid for in one: that one is gone."""
-    if target.exists() and _is_written(target) and not ledger.is_begun:
-        raise LedgerError(
-            f"{target} was paid for in a ledger that is not in {ledger.place} any more",
-            remedy="Put the ledger back; or, to begin anew knowingly, remove the declaration. Nothing was spent",
-        )
 
 
 def _there(target: Path) -> SourceError:
@@ -400,7 +380,7 @@ def _settings(
 def _heading(budget: Budget, cost: Cost, delta: Fraction, purchase: _StartPurchases) -> tuple[str, ...]:
     own = f", delta {float(delta):.3g}" if delta else ""
     return (
-        f"{WRITTEN}: bounds, bins and keys were bought privately, and may be published.",
+        f"{STARTED}: bounds, bins and keys were bought privately, and may be published.",
         f"They cost {cost.currency} {cost.amount:.6g}{own}, {budget.share(cost):.1%} of the budget. In the ledger",
         f"that is {', '.join(repr(request) for request in purchase.requests)}; to start again costs nothing.",
         *((FORMER,) if purchase.reading.former else ()),
