@@ -16,13 +16,16 @@ from understudy.cli.completion import complete_question
 from understudy.cli.interrupt import UNCHARGED, if_interrupted
 from understudy.cli.options import Json, Overwrite, ProjectFile, emit, tell_unread
 from understudy.cli.prices import (
+    UNPAID,
     Charged,
     confirm,
+    end_dry_run,
     error_line,
     left_as_plain,
     left_told,
     noise_told,
     price_told,
+    refusal_as_plain,
 )
 from understudy.cli.progress import busy, looking
 from understudy.cli.terminal import say
@@ -243,10 +246,10 @@ def ask(
     ]  # finds every mistake before any look
     tell_unread(opened, project, quiet=as_json)
     if dry_run:
-        _show_quotes(opened, questions, prepared, as_json=as_json)
+        _show_quotes(opened, questions, prepared, _names(request, len(questions)), analyst, as_json=as_json)
         return
     called = request or fresh_request()  # so that what is cut off can be asked for again
-    names = [f"{called} {i}" if len(questions) > 1 else called for i in range(1, len(questions) + 1)]
+    names = _names(called, len(questions))
     _confirm(opened, prepared, names, yes=yes, quiet=as_json)
     answers: list[Any] = []
     charges: list[Charged] = []
@@ -262,6 +265,11 @@ def ask(
               everything=everything, overwrite=overwrite, quiet=as_json)  # fmt: skip
         shown += not as_json
     _tell_left(opened, questions, answers, charges, out, as_json=as_json)
+
+
+def _names(request: str, questions: int) -> list[str]:
+    """The name in the ledger of each question that is asked under a request."""
+    return [f"{request} {i}" if questions > 1 else request for i in range(1, questions + 1)]
 
 
 def _kept(opened: Project, names: list[str], shown: int, named: str) -> str:
@@ -325,10 +333,25 @@ def _tell_left(
 
 
 def _show_quotes(
-    opened: Project, questions: list[str], prepared: list[PreparedQuestion[Any]], *, as_json: bool
+    opened: Project,
+    questions: list[str],
+    prepared: list[PreparedQuestion[Any]],
+    names: list[str],
+    analyst: str,
+    *,
+    as_json: bool,
 ) -> None:
-    """Prices and errors, in the unit of what is asked; the error of what depends on the table is a forecast."""
+    """Prices and errors, in the unit of what is asked; the error of what depends on the table is a forecast.
+
+    The questions are tried against the ledger one after the other, as they would be charged, and the command ends
+    with the refusal of the first that would not be paid for.
+    """
     quotes = [one.quote for one in prepared]
+    orders = [one.order(name or None, analyst) for one, name in zip(prepared, names, strict=True)]
+    tried = opened.curator.tried(orders)
+    refusals = [one.refused(charge.refusal) for one, charge in zip(prepared, tried, strict=True)]
+    known = [bool(name) and opened.ledger.find(name) is not None for name in names]
+    first = next((refusal for refusal in refusals if refusal is not None), None)
     forecasts = [one.forecast() for one in prepared]
     if as_json:
         emit(
@@ -343,14 +366,29 @@ def _show_quotes(
                     "epsilon": w.epsilon,
                     "noise": w.noise,
                     "forecast": [{"column": f.column, "unit": f.unit, "error": f.error} for f in told],
+                    "repeated": paid,
+                    **refusal_as_plain(refusal),
                 }
-                for q, w, told in zip(questions, quotes, forecasts, strict=True)
+                for q, w, told, refusal, paid in zip(
+                    questions, quotes, forecasts, refusals, known, strict=True
+                )
             ]
         )
+        end_dry_run(first, as_json=True)
         return
-    for question, quote, told in zip(questions, quotes, forecasts, strict=True):
+    for question, quote, told, refusal, paid in zip(
+        questions, quotes, forecasts, refusals, known, strict=True
+    ):
         say(question)
         say(error_line(quote.error, quote.unit) + noise_told(quote.noise))
         for one in told if quote.unit == "people" else ():
             say(f"  {one}")
-        say(f"  would take {price_told(quote.cost, opened.ledger.budget)}")
+        price = price_told(quote.cost, opened.ledger.budget)
+        say(
+            f"  paid for under its request: takes nothing more (else {price})"
+            if paid
+            else f"  would take {price}"
+        )
+        if refusal is not None:
+            say(UNPAID)
+    end_dry_run(first, as_json=False)

@@ -13,7 +13,16 @@ from sqlalchemy.engine import URL
 
 from understudy.errors import LedgerError, UnderstudyError
 from understudy.ledger import schema, stored_entries
-from understudy.ledger.books import ANALYST, Books, Due, Share, checked_name, short_question, timestamp
+from understudy.ledger.books import (
+    ANALYST,
+    Books,
+    Due,
+    Share,
+    TriedCharge,
+    checked_name,
+    short_question,
+    timestamp,
+)
 from understudy.ledger.catching_up import caught_up, check_witnessed, rolled_back
 from understudy.ledger.chain import START, Entry, canonical
 from understudy.ledger.database import TIMEOUT, Database
@@ -135,6 +144,10 @@ class DurableLedger:
     def due(self, event: Event, *, analyst: str = "") -> Due:
         books, at = self._ruled()
         return books.due(event, analyst=checked_name(analyst, ANALYST), at=at)
+
+    def tried(self, wanted: Sequence[tuple[Event, str]]) -> list[TriedCharge]:
+        books, at = self._ruled()
+        return books.tried(wanted, at=at)
 
     def impose(self, limits: Limits) -> None:
         self.limits = limits
