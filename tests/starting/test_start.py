@@ -377,6 +377,11 @@ def test_the_command_says_what_it_made_and_repeats_for_nothing(messy, tmp_path):
     again = json.loads(call("start", str(messy), "--epsilon", "20", "--json", cwd=tmp_path).stdout)
     assert again["repeated"]
     assert again["columns"] == told["columns"]
+    listed = " ".join(call("ledger", "show", cwd=tmp_path).stdout.split())
+    assert "how 12 columns are written, of all rows" in listed
+    assert "of 1 of the rows" not in listed
+    call("ledger", "show", "--html", "page.html", cwd=tmp_path)
+    assert "of 1 of the rows" not in (tmp_path / "page.html").read_text()
 
 
 def test_a_dry_run_tells_the_price_and_the_noise_and_buys_nothing(messy, project, tmp_path):
