@@ -54,6 +54,7 @@ def check_output(path: Path, *, overwrite: bool, belonging: Iterable[Path] = ())
 ARGUMENTS = frozenset(
     (
         "alpha",
+        "as_it_is",
         "delta",
         "device",
         "epsilon",
