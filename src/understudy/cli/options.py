@@ -89,6 +89,8 @@ def as_options(message: str) -> str:
     'let it hold every cell: --method mwem --option cells=500'
     >>> as_options("write `metric='mae(scale=10)'`")
     "write --metric 'mae(scale=10)'"
+    >>> as_options("allow `memory=108000000`, at most `rows=500`")
+    'allow --memory 108MB, at most --rows 500'
     """
     return re.sub(r"`([^`]+)`", lambda found: _as_option(found[1]) or found[0], message)
 
@@ -107,8 +109,19 @@ def _as_option(code: str) -> str:
             written.append(f"--option {name}={value}")
         else:
             option = name.replace("_", "-")
-            written.append(f"--{option}" if value in (None, "True") else f"--{option} {quote(value)}")
+            told = _amount(value) if name == "memory" and value else value
+            written.append(f"--{option}" if told in (None, "True") else f"--{option} {quote(told)}")
     return " ".join(written)
+
+
+def _amount(value: str) -> str:
+    """Bytes with a unit, where the unit loses nothing."""
+    from understudy.memory import as_text
+
+    short = as_text(int(value)).replace(" ", "") if value.isdigit() else value
+    number = re.fullmatch(r"([\d.]+)([KMGT])B", short)
+    exact = number is not None and float(number[1]) * 1000 ** " KMGT".index(number[2]) == int(value)
+    return short if exact else value
 
 
 def emit(value: Any) -> None:

@@ -24,7 +24,7 @@ from understudy.rational import Number, probability
 from understudy.releases import demand
 from understudy.releases.demand import Demand
 from understudy.releases.forecast_errors import ForeseenErrors
-from understudy.releases.making import checked
+from understudy.releases.making import checked, checked_memory
 from understudy.releases.method_choice import selected
 from understudy.releases.method_options import Options
 from understudy.releases.methods import named
@@ -188,7 +188,7 @@ def forecast(
         "forecast" if name is None else checked(name),
         beta=probability(beta),
         analyst=analyst,
-        memory=memory,
+        memory=checked_memory(memory),
         synthetic=rows,
         target=target,
     )
@@ -227,7 +227,7 @@ def forecast_of(run: Run, method: str, options: Options) -> ReleaseForecast:
             rows_error = float(np.average(parts, weights=[float(weight) for weight in workload.weights]))
     ledger = run.curator.ledger.budget
     cost = most_charged(ledger, run.budget.epsilon, run.budget.delta)
-    need = Demand({**demand.common(run).parts, **demand.stand_in(run, known, options).parts})
+    need = demand.need_of(run, known, options)
     return ReleaseForecast(
         method,
         known.told.summary,
