@@ -57,21 +57,18 @@ def is_there(file: Path) -> bool:
     """
     if _size(file):
         return True
-    for log in (file.with_name(file.name + ending) for ending in ("-wal", "-journal")):
-        if not log.exists() or not log.stat().st_size:
-            continue
-        if _size(file):  # another program began it meanwhile, and then its log
-            return True
-        if log.name.endswith("-journal") and file.exists():  # for a moment, while another program begins it
-            continue
-        raise LedgerError(
-            f"half of the ledger is missing: {log.name} is there, and {file.name} is "
-            f"{'empty' if file.exists() else 'not'}",
-            remedy="Put the file back, and do not remove the other. If it is lost, declare what was spent as "
-            f"`opening: {{epsilon: …}}`, move {log.name} away, and `understudy ledger new` begins another. "
-            "Nothing was spent now",
-        )
-    return False
+    log = file.with_name(file.name + "-wal")
+    if not log.exists() or not log.stat().st_size:
+        return False
+    if _size(file):  # another program began it meanwhile, and then its log
+        return True
+    raise LedgerError(
+        f"half of the ledger is missing: {log.name} is there, and {file.name} is "
+        f"{'empty' if file.exists() else 'not'}",
+        remedy="Put the file back, and do not remove the other. If it is lost, declare what was spent as "
+        f"`opening: {{epsilon: …}}`, move {log.name} away, and `understudy ledger new` begins another. "
+        "Nothing was spent now",
+    )
 
 
 def _size(file: Path) -> int:
