@@ -688,7 +688,7 @@ def test_a_start_without_delta_for_keys_is_refused_before_its_first_charge(tmp_p
     budget = budget_of(5, 1e-6)
     event = GaussianNoise(l2_squared=Fraction(1), variance=Fraction(10**6))
     spent_keys = TruncatedGeometricKeys(epsilon=Fraction(1, 100), keys=1, reach=10**4, delta=budget.key_delta)
-    with opening.ledger_of(data, tmp_path / "u.yml", budget, {}) as ledger:
+    with opening.ledger_of(data, tmp_path / "u.yml", budget, Neighbours.REPLACE, {}) as ledger:
         ledger.charge(event, question="q", request="q")
         ledger.charge(spent_keys, question="k", request="k")
         spent = ledger.spent

@@ -82,6 +82,7 @@ def _opened(declaration: Declaration, place: URL, witness: Witness | None) -> Du
         declaration.name,
         declaration.budget,
         opening=declaration.opening,
+        promise=declaration.promise,
         limits=declaration.limits,
         witness=witness,
     )

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 
-from understudy.declaration.declaration import SourceSpec, Undecodable
+from understudy.declaration.declaration import Protect, SourceSpec, Undecodable, promise_to
 from understudy.declaration.outline import name_from
 from understudy.errors import SourceError
 from understudy.ledger.interface import Ledger
@@ -20,6 +20,7 @@ from understudy.ledger.store import DurableLedger
 from understudy.ledger.traces import check_not_lost
 from understudy.ledger.witness import Witness
 from understudy.privacy.budget import Budget
+from understudy.privacy.relation import Neighbours
 from understudy.table.column_reader import MISSING_WORDS, ColumnReader
 from understudy.table.source import open_source
 from understudy.table.text_file import is_text, read_header
@@ -61,7 +62,7 @@ class StartReading:
 
 @contextmanager
 def ledger_of(
-    data: Path, target: Path, budget: Budget, environ: Mapping[str, str]
+    data: Path, target: Path, budget: Budget, neighbours: Neighbours, environ: Mapping[str, str]
 ) -> Iterator[DurableLedger]:
     """The ledger of a start of a file, where the declaration `target` will look for it.
 
@@ -73,6 +74,7 @@ def ledger_of(
         ledger_place("", base=base, environ=environ),
         table_name(data),
         budget,
+        promise=promise_to(Protect.PRIVACY, neighbours),
         witness=None if seen is None else Witness(seen),
     )
     with closing(ledger):

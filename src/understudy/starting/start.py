@@ -120,7 +120,7 @@ def start(
     budget = budget_of(epsilon, delta, kept)
     spec = spec_of(data, table=table, encoding=encoding, delimiter=delimiter)
     with (
-        ledger_of(data, target, budget, environ) as ledger,
+        ledger_of(data, target, budget, neighbours, environ) as ledger,
         reading_for(spec, ledger, missing) as reading,
     ):
         curator = ColumnCurator(reading.reader, ledger, Relation(neighbours), noise=noise)
