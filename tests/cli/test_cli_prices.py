@@ -60,7 +60,12 @@ def test_a_dry_run_of_what_cannot_be_paid_ends_as_the_question_would(tmp_path, f
     named = ("ask", "count by sex", "--epsilon", "0.1", "--request", "r")
     call(*named, "--yes", cwd=folder)
     assert "paid for under its request: takes nothing more" in call(*named, "--dry-run", cwd=folder).stdout
-    assert call(*named, "--dry-run", "--request", "s", cwd=folder, status=1).stderr
+    other = ("ask", "count by age", "--epsilon", "0.1", "--request", "r")
+    for more in (("--dry-run",), ()):
+        said = call(*other, *more, cwd=folder, status=1)
+        assert "the request id 'r' was used for another question" in said.stderr
+        assert "takes nothing more" not in said.stdout
+    assert "0 remains" in call(*named, "--dry-run", "--request", "s", cwd=folder, status=1).stderr
 
 
 def test_a_dry_run_counts_with_the_limit_of_the_analyst(tmp_path, folder):

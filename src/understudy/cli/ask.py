@@ -16,16 +16,10 @@ from understudy.cli.completion import complete_question
 from understudy.cli.interrupt import UNCHARGED, if_interrupted
 from understudy.cli.options import Json, Overwrite, ProjectFile, emit, tell_unread
 from understudy.cli.prices import (
-    UNPAID,
     Charged,
     confirm,
-    end_dry_run,
-    error_line,
     left_as_plain,
     left_told,
-    noise_told,
-    price_told,
-    refusal_as_plain,
 )
 from understudy.cli.progress import busy, looking
 from understudy.cli.terminal import say
@@ -246,7 +240,9 @@ def ask(
     ]  # finds every mistake before any look
     tell_unread(opened, project, quiet=as_json)
     if dry_run:
-        _show_quotes(opened, questions, prepared, _names(request, len(questions)), analyst, as_json=as_json)
+        from understudy.cli.ask_dry_run import show_quotes
+
+        show_quotes(opened, questions, prepared, _names(request, len(questions)), analyst, as_json=as_json)
         return
     called = request or fresh_request()  # so that what is cut off can be asked for again
     names = _names(called, len(questions))
@@ -330,65 +326,3 @@ def _tell_left(
         for q, a, charged in zip(questions, answers, charges, strict=True)
     ]
     emit(answers_for_machines(rows, out, **left_as_plain(left, budget)))
-
-
-def _show_quotes(
-    opened: Project,
-    questions: list[str],
-    prepared: list[PreparedQuestion[Any]],
-    names: list[str],
-    analyst: str,
-    *,
-    as_json: bool,
-) -> None:
-    """Prices and errors, in the unit of what is asked; the error of what depends on the table is a forecast.
-
-    The questions are tried against the ledger one after the other, as they would be charged, and the command ends
-    with the refusal of the first that would not be paid for.
-    """
-    quotes = [one.quote for one in prepared]
-    orders = [one.order(name or None, analyst) for one, name in zip(prepared, names, strict=True)]
-    tried = opened.curator.tried(orders)
-    refusals = [one.refused(charge.refusal) for one, charge in zip(prepared, tried, strict=True)]
-    known = [bool(name) and opened.ledger.find(name) is not None for name in names]
-    first = next((refusal for refusal in refusals if refusal is not None), None)
-    forecasts = [one.forecast() for one in prepared]
-    if as_json:
-        emit(
-            [
-                {
-                    "question": q,
-                    "cost": {w.cost.currency: w.cost.amount},
-                    "error": w.error,
-                    "unit": w.unit,
-                    "beta": w.beta,
-                    "share": w.share,
-                    "epsilon": w.epsilon,
-                    "noise": w.noise,
-                    "forecast": [{"column": f.column, "unit": f.unit, "error": f.error} for f in told],
-                    "repeated": paid,
-                    **refusal_as_plain(refusal),
-                }
-                for q, w, told, refusal, paid in zip(
-                    questions, quotes, forecasts, refusals, known, strict=True
-                )
-            ]
-        )
-        end_dry_run(first, as_json=True)
-        return
-    for question, quote, told, refusal, paid in zip(
-        questions, quotes, forecasts, refusals, known, strict=True
-    ):
-        say(question)
-        say(error_line(quote.error, quote.unit) + noise_told(quote.noise))
-        for one in told if quote.unit == "people" else ():
-            say(f"  {one}")
-        price = price_told(quote.cost, opened.ledger.budget)
-        say(
-            f"  paid for under its request: takes nothing more (else {price})"
-            if paid
-            else f"  would take {price}"
-        )
-        if refusal is not None:
-            say(UNPAID)
-    end_dry_run(first, as_json=False)
