@@ -271,6 +271,16 @@ def test_a_dry_run_goes_on_where_the_release_would(folder, run, monkeypatch):
     assert "out exists" in run(*same, cwd=folder, status=1).stderr
 
 
+def test_a_dry_run_closes_no_release(folder, run):
+    note = Unfinished(folder / "out")
+    note.begin({"table": "people"}, "release-1")
+    assert (
+        "leave one of them out" in run("--out", "out", "--abandon", "--dry-run", cwd=folder, status=2).stderr
+    )
+    assert note.name() == "release-1"
+    assert "name the folder" in run("--abandon", cwd=folder, status=2).stderr
+
+
 def test_notes(folder, run):
     note = Unfinished(folder / "out")
     assert note.begin({"a": 1}, "first") == "first"

@@ -14,7 +14,7 @@ import typer
 
 from understudy.cli.terminal import say
 from understudy.errors import ParameterError
-from understudy.output import check_no_dangling_link
+from understudy.output import check_no_dangling_link, check_no_database
 
 if TYPE_CHECKING:
     from understudy.project import Project
@@ -49,6 +49,7 @@ def check_output(path: Path, *, overwrite: bool, belonging: Iterable[Path] = ())
             raise ParameterError(f"{path} belongs to the project: name another file")
     if path.exists() and not overwrite:
         raise ParameterError(f"{path} exists already: name another file, or replace it with --overwrite")
+    check_no_database(path)
 
 
 ARGUMENTS = frozenset(

@@ -117,6 +117,12 @@ def release(
     from understudy.releases.unfinished import Unfinished
     from understudy.releases.workload_file import as_workload
 
+    if abandon and dry_run:
+        raise ParameterError(
+            "--abandon closes a release, and --dry-run changes nothing: leave one of them out"
+        )
+    if abandon and out is None:
+        raise ParameterError("name the folder whose unfinished release is closed: --out FOLDER")
     if out is None and not dry_run:
         raise ParameterError("name the folder to write: --out FOLDER, or forecast it with --dry-run")
     opened = open_project(project)

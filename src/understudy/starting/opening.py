@@ -12,6 +12,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from understudy.declaration.declaration import Protect, SourceSpec, Undecodable, promise_to
+from understudy.declaration.file import copy_place, record_place
 from understudy.declaration.outline import name_from
 from understudy.errors import SourceError
 from understudy.ledger.interface import Ledger
@@ -80,6 +81,17 @@ def ledger_of(
     with closing(ledger):
         check_not_lost(ledger, base=base, file=target)
         yield ledger
+
+
+def own_files(data: Path, target: Path, environ: Mapping[str, str]) -> list[Path]:
+    """What a start lives on, there or not yet, beside the declaration `target`: no output may be one of them."""
+    base = target.resolve().parent
+    ledger = ledger_place("", base=base, environ=environ)
+    found = [data, copy_place(target), record_place(target)]
+    if ledger.get_backend_name() == "sqlite":
+        found += [Path(f"{ledger.database}{ending}") for ending in ("", "-wal", "-shm", "-journal")]
+    witness = witness_place("", base=base, environ=environ)
+    return found if witness is None else [*found, witness]
 
 
 def table_name(data: Path) -> str:

@@ -22,7 +22,7 @@ from understudy.declaration.outline import Outline, OutlineEntry, scalar
 from understudy.errors import InsufficientBudgetError, RefusedError, SourceError
 from understudy.mechanism.additive import noise_for
 from understudy.mechanism.column_profile.profile import SHARES, ColumnProfiling
-from understudy.output import write_file
+from understudy.output import check_no_database, write_file
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import Cost
 from understudy.privacy.filter import ZCDP_FILTER
@@ -31,7 +31,7 @@ from understudy.privacy.relation import Neighbours, Relation
 from understudy.rational import Number, exact
 from understudy.starting.described import StartedColumn, flag, left_out, of_keys, of_numbers
 from understudy.starting.means import check_means, keys_delta
-from understudy.starting.opening import StartReading, ledger_of, reading_for, spec_of, table_name
+from understudy.starting.opening import StartReading, ledger_of, own_files, reading_for, spec_of, table_name
 from understudy.starting.written import reading_of
 from understudy.table.column_reader import NumberReading, ValueKind
 
@@ -116,7 +116,7 @@ def start(
     read, has no rows, or has too few for the budget, where the ledger cannot pay for all of the start, and where
     `target` is there and may not be replaced.
     """
-    known = _is_started(target, data, overwrite=overwrite)
+    known = _is_started(target, data, own_files(data, target, environ), overwrite=overwrite)
     budget = budget_of(epsilon, delta, kept)
     spec = spec_of(data, table=table, encoding=encoding, delimiter=delimiter)
     with (
@@ -322,15 +322,23 @@ class _StartPurchases:
         return max(2, int(8 * float(first.variance) ** 0.5))
 
 
-def _is_started(target: Path, data: Path, *, overwrite: bool) -> bool:
+def _is_started(target: Path, data: Path, own: Sequence[Path], *, overwrite: bool) -> bool:
     """Whether the declaration is there by an earlier start: then nothing is written, and nothing new bought.
 
-    Raises a SourceError where there is no such table, and where another file is in the place of the declaration.
+    `own` are the files that the start lives on. Raises a SourceError where there is no such table, where one of
+    them is in the place of the declaration, and where another file is that may not be replaced.
     """
     check_there(data)
-    if not target.exists() or overwrite:
-        if target.exists() and target.samefile(data):
-            raise SourceError(f"{target} is the table itself: write elsewhere with --output")
+    if target.exists() and target.samefile(data):
+        raise SourceError(f"{target} is the table itself: write elsewhere with --output")
+    if target.resolve() in [file.resolve() for file in own]:
+        raise SourceError(
+            f"{target} is where the ledger or its witness is kept: write elsewhere with --output"
+        )
+    if not target.exists():
+        return False
+    if overwrite:
+        check_no_database(target)
         return False
     if not was_started(target):
         raise _there(target)
