@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from contextlib import closing
 from functools import partial
 
 import duckdb
 import pytest
 
+import understudy as us
 from people import declaration, write_project
 from program import call
 from understudy.declaration.file import parse
@@ -110,6 +112,24 @@ def test_what_is_no_file_is_no_ledger(folder):
         for command in commands:
             assert f"understudy.ledger {words}" in call(*command, cwd=folder, status=1).stderr
         remove()
+
+
+def test_a_ledger_whose_place_a_folder_takes_is_not_said_to_have_two_names(folder):
+    opened = us.open(folder / "understudy.yml")
+    opened.ask("count by sex", epsilon=0.1)
+    (folder / "understudy.ledger").unlink()
+    (folder / "understudy.ledger").mkdir()
+    with pytest.raises(LedgerError, match="is a folder"):
+        opened.ask("count by sex", epsilon=0.1)
+    opened.close()
+
+
+def test_a_ledger_that_does_not_say_its_version_is_told_so(folder):
+    call("ask", "count by sex", cwd=folder)
+    with closing(sqlite3.connect(folder / "understudy.ledger")) as raw:
+        raw.executescript("DELETE FROM understudy_schema")
+    for command in (("ask", "count by sex"), ("ledger", "show"), ("ledger", "verify"), ("ledger", "export")):
+        assert "does not say by which program it was written" in call(*command, cwd=folder, status=1).stderr
 
 
 def test_a_ledger_that_cannot_be_looked_at_is_not_called_absent(tmp_path, monkeypatch):

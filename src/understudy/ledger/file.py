@@ -79,11 +79,7 @@ def _size(file: Path) -> int:
         return 0
     except OSError as error:
         raise _hidden(file, error) from error
-    if not stat.S_ISREG(found.st_mode):
-        raise LedgerError(
-            f"the ledger {file} is {'a folder' if stat.S_ISDIR(found.st_mode) else 'no file'}",
-            remedy="A ledger is one file: move this away, or declare another `ledger:`. Nothing was spent",
-        )
+    _check_regular(file, found)
     return found.st_size
 
 
@@ -95,6 +91,7 @@ def identity(path: Path | str) -> FileIdentity:
         raise _gone(path) from None
     except OSError as error:
         raise _hidden(path, error) from None
+    _check_regular(path, found)
     if found.st_nlink > 1:
         raise LedgerError(
             f"the ledger {path} has {found.st_nlink} names (hard links): programs that use different ones do not "
@@ -134,6 +131,15 @@ def is_mount_point(path: Path) -> bool:
     listed = [line.split(" ")[4] for line in lines if line.count(" ") > 4]
     # Spaces, tabs, line feeds and backslashes of a path are octal there.
     return wanted in (_ESCAPED.sub(lambda found: chr(int(found[1], 8)), place) for place in listed)
+
+
+def _check_regular(path: Path | str, found: os.stat_result) -> None:
+    """Refuse what is no file, such as a folder, whose links are not names of it."""
+    if not stat.S_ISREG(found.st_mode):
+        raise LedgerError(
+            f"the ledger {path} is {'a folder' if stat.S_ISDIR(found.st_mode) else 'no file'}",
+            remedy="A ledger is one file: move this away, or declare another `ledger:`. Nothing was spent",
+        )
 
 
 def _hidden(path: Path | str, error: OSError) -> LedgerError:
