@@ -250,8 +250,8 @@ def export(
 ) -> None:
     """Write one file that holds the ledger and checks itself: `python FILE` needs nothing but Python.
 
-    The ledger is verified first. One that is not sound is refused; with --as-it-is it is written for whoever
-    examines it, the file says what was found wrong, and the exit status is 1.
+    The ledger is verified first. One that is not sound is refused, unless it is wanted as it is, for whoever
+    examines it: then the file says what was found wrong, and the exit status is 1.
     """
     from understudy.declaration.file import located
     from understudy.ledger.declared import declared_witness, project_files
