@@ -146,7 +146,7 @@ def test_a_ledger_is_verified_and_exported(folder):
     assert "NOT SOUND" in call("ledger", "verify", cwd=folder, status=1).stdout
     refused = call("ask", "count sex=M", "--epsilon", "0.4", cwd=folder, status=1)
     assert "changed or lost" in refused.stderr
-    call("ledger", "export", "-o", "forged.py", cwd=folder)
+    call("ledger", "export", "-o", "forged.py", "--as-it-is", cwd=folder, status=1)
     checked = [sys.executable, "-I", "forged.py"]
     assert subprocess.run(checked, cwd=folder, capture_output=True, check=False).returncode == 1
 

@@ -330,7 +330,7 @@ def test_a_file_that_is_there_is_not_replaced_and_nothing_is_spent(messy, tmp_pa
         started(messy, target)
     target.write_text("# Written by `understudy start`: in a ledger that is gone\n")
     for overwrite in (False, True):
-        with pytest.raises(LedgerError, match="paid for in a ledger"):
+        with pytest.raises(LedgerError, match="was written by `understudy start`"):
             started(messy, target, overwrite=overwrite)
     assert not list(tmp_path.glob("*.ledger*"))
     with pytest.raises(SourceError, match="no file"):
@@ -381,6 +381,11 @@ def test_the_command_says_what_it_made_and_repeats_for_nothing(messy, tmp_path):
     again = json.loads(call("start", str(messy), "--epsilon", "20", "--json", cwd=tmp_path).stdout)
     assert again["repeated"]
     assert again["columns"] == told["columns"]
+    listed = " ".join(call("ledger", "show", cwd=tmp_path).stdout.split())
+    assert "how 12 columns are written, of all rows" in listed
+    assert "of 1 of the rows" not in listed
+    call("ledger", "show", "--html", "page.html", cwd=tmp_path)
+    assert "of 1 of the rows" not in (tmp_path / "page.html").read_text()
 
 
 def test_a_dry_run_tells_the_price_and_the_noise_and_buys_nothing(messy, project, tmp_path):
@@ -778,7 +783,7 @@ def test_a_start_without_delta_for_keys_is_refused_before_its_first_charge(tmp_p
     budget = budget_of(5, 1e-6)
     event = GaussianNoise(l2_squared=Fraction(1), variance=Fraction(10**6))
     spent_keys = TruncatedGeometricKeys(epsilon=Fraction(1, 100), keys=1, reach=10**4, delta=budget.key_delta)
-    with opening.ledger_of(data, tmp_path / "u.yml", budget, {}) as ledger:
+    with opening.ledger_of(data, tmp_path / "u.yml", budget, Neighbours.REPLACE, {}) as ledger:
         ledger.charge(event, question="q", request="q")
         ledger.charge(spent_keys, question="k", request="k")
         spent = ledger.spent
