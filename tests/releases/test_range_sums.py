@@ -104,7 +104,8 @@ def test_every_range_of_a_marginal_holds_at_once(neighbours):
         tables = ResidualTables(residuals, look, told, rows)
         value, error = tables.sums({"age": ages, "height": heights}, share)
         assert value.size == RangeSums.questions(residuals)
-        worst.append(float((np.abs(value - exact) / error).max()))
+        # The sum over everybody, where it is public, has no error but that of floats.
+        worst.append(float((np.abs(value - exact) / np.maximum(error, 1e-6)).max()))
     assert_at_most(int((np.array(worst) > 1).sum()), 150, 0.5)
     with pytest.raises(AssertionError):  # bars of single questions, not of all
         assert_at_most(int((np.array(worst) > 0.5).sum()), 150, 0.5)
