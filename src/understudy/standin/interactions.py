@@ -18,18 +18,9 @@ from scipy.sparse import csr_array
 from understudy.domain.domain import Clique, Domain
 from understudy.errors import ParameterError
 from understudy.query.residuals import centred, parts_of
-from understudy.standin.measurement import Measurement
+from understudy.standin.measurement import Interaction, Measurement
 
 Values = NDArray[np.float64]
-
-
-@dataclass(frozen=True, eq=False)
-class Interaction:
-    """A noisy interaction; `variance` is that of each of its coordinates in an orthonormal basis."""
-
-    clique: Clique
-    counts: Values
-    variance: float
 
 
 def interactions_of(measurements: Sequence[Measurement]) -> list[Interaction]:

@@ -32,3 +32,16 @@ class Measurement:
         """The mean of two measurements of one clique, weighted by their precisions."""
         a, b = 1 / self.variance, 1 / other.variance
         return Measurement(self.clique, (a * self.counts + b * other.counts) / (a + b), 1 / (a + b))
+
+
+@dataclass(frozen=True, eq=False)
+class Interaction:
+    """A noisy interaction of a clique's attributes, in domain order: every axis of the table sums to 0.
+
+    It is the residual of the clique (`query.residuals`): what its table tells beyond smaller ones. `variance` is
+    that of each of its coordinates in an orthonormal basis.
+    """
+
+    clique: Clique
+    counts: NDArray[np.float64]
+    variance: float

@@ -17,7 +17,7 @@ from understudy.mechanism.matrix.residual_plan import Residuals
 from understudy.query.residuals import assembled, parts_of
 from understudy.rational import Number, probability
 from understudy.releases.residual.half_width import GaussianLaw, half_width
-from understudy.standin.interactions import Interaction
+from understudy.standin.measurement import Interaction
 
 Values = NDArray[np.float64]
 

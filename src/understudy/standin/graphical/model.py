@@ -20,7 +20,7 @@ from understudy.query.linear import LinearQuery
 from understudy.standin.graphical.answer import Answers
 from understudy.standin.graphical.belief import Beliefs, Propagator
 from understudy.standin.graphical.fit import FitProblem, FitReport, FitSettings, solved
-from understudy.standin.graphical.residual import ResidualCounts, maximal, reconcile
+from understudy.standin.graphical.residual import OwnPart, ResidualCounts, maximal, reconcile
 from understudy.standin.graphical.sample import sample
 from understudy.standin.graphical.tree import (
     Attributes,
@@ -31,7 +31,7 @@ from understudy.standin.graphical.tree import (
     junction_tree,
     model_cells,
 )
-from understudy.standin.measurement import Measurement
+from understudy.standin.measurement import Interaction, Measurement
 
 __all__ = [
     "CandidateSizes",
@@ -234,6 +234,13 @@ def _inward_counts(
     return counts
 
 
+def _inward_part(domain: Domain, layout: Layout, told: Interaction) -> OwnPart:
+    if told.clique != domain.clique(told.clique) or told.counts.shape != domain.shape(told.clique):
+        raise ParameterError("an interaction is shaped by its clique, in domain order")
+    attributes = layout.attributes(told.clique)
+    return OwnPart(attributes, layout.inward(attributes, told.counts), told.variance)
+
+
 def estimated_total(domain: Domain, measurements: Sequence[Measurement]) -> float:
     """The number of rows that all measurements together say best, at least 0 (0 without any)."""
     counts = _inward_counts(domain, Layout(domain), measurements)
@@ -245,26 +252,30 @@ def fit(
     measurements: Sequence[Measurement],
     *,
     total: float,
+    interactions: Sequence[Interaction] = (),
     start: GraphicalStandIn | None = None,
     constraints: Sequence[Constraint] = (),
     settings: FitSettings | None = None,
 ) -> GraphicalStandIn:
     """The model of most entropy near all measurements at once (`FitProblem`), standing for `total` rows.
 
-    `start` is an earlier model, over the same domain, to begin from; it changes the work and not the outcome. The
-    same arguments give the same bits on one machine.
+    `interactions` are measurements of single residuals; those of all sets within each must be told too, by them or
+    by the measurements: a `ParameterError` says so where they are not. `start` is an earlier model, over the same
+    domain, to begin from; it changes the work and not the outcome. The same arguments give the same bits on one
+    machine.
     """
     settings = FitSettings() if settings is None else settings
     if not 0 <= total < inf:
         raise ParameterError(f"a total is a finite number of at least 0, not {total}")
     layout = Layout(domain)
     counts = _inward_counts(domain, layout, measurements)
-    cliques = maximal(c.attributes for c in counts if c.attributes)
+    parts = [_inward_part(domain, layout, told) for told in interactions]
+    cliques = maximal(c.attributes for c in (*counts, *parts) if c.attributes)
     frame = _Frame(layout, cliques, tuple(layout.attributes(c.clique) for c in constraints))
     if not cliques:
         return GraphicalStandIn(domain, total, (), tuple(constraints), None, frame)
     propagator = frame.propagator
-    reconciled = reconcile(layout, counts)
+    reconciled = reconcile(layout, counts, parts)
     problem = FitProblem.of(
         propagator,
         reconciled,

@@ -6,6 +6,9 @@ measured clique the parts are uncorrelated, and every clique c that holds i esti
 σ_c² |c| / |i| for each cell (|·| counts cells). So generalised least squares over overlapping measurements is a
 weighted mean for each part. Measurements that contradict each other are reconciled before a model is fitted, and
 the model has no parameter that it cannot feel: that is what makes the fit converge when the noise is small.
+
+What was measured of a set's own part alone, an interaction, joins that mean with its own precision. All sets
+within it then belong to the lattice: else its part would hold more than the interaction tells of.
 """
 
 from __future__ import annotations
@@ -17,6 +20,8 @@ from math import sqrt
 
 import numpy as np
 
+from understudy.errors import ParameterError
+from understudy.query.residuals import parts_of
 from understudy.standin.graphical import kernels
 from understudy.standin.graphical.program import PassProgram, ProgramWriter, TableRegion
 from understudy.standin.graphical.tree import Attributes, Layout, Values
@@ -36,6 +41,15 @@ class ResidualCounts:
     def weight(self, part: TableRegion) -> float:
         """The precision with which this estimates a cell of a part."""
         return part.size / (max(self.variance, LEAST_VARIANCE) * self.counts.size)
+
+
+@dataclass(frozen=True)
+class OwnPart:
+    """An interaction in the layout: attributes, flat counts, and the variance of each coordinate."""
+
+    attributes: Attributes
+    counts: Values
+    variance: float
 
 
 def maximal(cliques: Iterable[Attributes]) -> tuple[Attributes, ...]:
@@ -266,14 +280,17 @@ class Reconciled:
         return float(self.estimate[0])
 
 
-def reconcile(layout: Layout, measured: Sequence[ResidualCounts]) -> Reconciled:
-    """Generalised least squares over all measurements at once.
+def reconcile(
+    layout: Layout, measured: Sequence[ResidualCounts], interactions: Sequence[OwnPart] = ()
+) -> Reconciled:
+    """Generalised least squares over all measurements, and interactions, at once.
 
     `noise` is, for each part, the mean standard deviation of the cells of the measurements behind it, weighted as
-    they are in the estimate.
+    they are in the estimate; of an interaction it is that of a table over its own attributes.
     """
-    sets = lattice(m.attributes for m in measured)
-    space = ResidualSpace(layout, maximal(m.attributes for m in measured), sets)
+    told = [m.attributes for m in (*measured, *interactions)]
+    sets = lattice([*told, *(part for own in interactions for part in parts_of(own.attributes))])
+    space = ResidualSpace(layout, maximal(told), sets)
     sums = np.zeros(space.size)
     weights, noise = dict.fromkeys(sets, 0.0), dict.fromkeys(sets, 0.0)
     for m in measured:
@@ -284,8 +301,14 @@ def reconcile(layout: Layout, measured: Sequence[ResidualCounts]) -> Reconciled:
             sums[place.start : place.stop] += weight * residuals[part.start : part.stop]
             weights[part.attributes] += weight
             noise[part.attributes] += weight * sqrt(max(m.variance, LEAST_VARIANCE))
-    known = [s for s in sets if weights[s] > 0]
-    variance = {s: 1 / weights[s] if s in known else 0.0 for s in sets}
+    for own in interactions:
+        weight, place = 1 / max(own.variance, LEAST_VARIANCE), space.place[own.attributes]
+        sums[place.start : place.stop] += weight * own.counts
+        weights[own.attributes] += weight
+        noise[own.attributes] += sqrt(weight)
+    if any(s and not weights[s] for s in sets):
+        raise ParameterError("an interaction can be fitted where those of all sets within it were measured")
+    variance = {s: 1 / weights[s] if weights[s] > 0 else 0.0 for s in sets}
     return Reconciled(
         space, sums * space.spread(variance), variance, {s: noise[s] * variance[s] for s in sets}
     )
