@@ -28,7 +28,7 @@ from understudy.mechanism.gap import Guess, NoisyGaps, WorstGuess
 from understudy.mechanism.matrix.many_marginals import Centred, Combinations, JointStrategy, StrategyPart
 from understudy.mechanism.matrix.one_marginal import Strategy
 from understudy.mechanism.matrix.residuals_of_order import ResidualLook, ResidualsOfOrder
-from understudy.mechanism.merged import MergedGaps, MergedMarginals, MergedStrategy
+from understudy.mechanism.merged import MergedGaps, MergedStrategy
 from understudy.mechanism.worst_query import QueryClass, WorstQuery
 from understudy.privacy.event import Event
 from understudy.privacy.price import Price
@@ -117,7 +117,6 @@ CASES: dict[str, Case] = {
     ),
     "choice": Case(lambda c: c.choose([Candidate(SOME, Fraction(0))], epsilon=1), cells=False, is_pure=True),
     "sparse vector": Case(sparse, cells=False, is_pure=True),
-    "merged counts": Case(lambda c: c._buy(MergedMarginals(MERGING, (A, B, AB), (RHO,) * 3, c.relation))),
     "merged gaps": Case(
         lambda c: c._buy(
             MergedGaps(MERGING, (A, B), (np.array([4, 0]), np.array([4, 0])), (2, 1), RHO, c.relation)

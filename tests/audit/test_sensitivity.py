@@ -28,7 +28,7 @@ from understudy.ledger.memory import MemoryLedger
 from understudy.mechanism.gap import Guess, NoisyGaps, WorstGuess
 from understudy.mechanism.matrix.many_marginals import Centred, JointStrategy, StrategyPart
 from understudy.mechanism.matrix.one_marginal import Strategy
-from understudy.mechanism.merged import MergedGaps, MergedMarginals, MergedStrategy
+from understudy.mechanism.merged import MergedGaps, MergedStrategy
 from understudy.mechanism.worst_query import QueryClass, WorstQuery
 from understudy.noise.samplers import SeededNoise
 from understudy.privacy.budget import Budget
@@ -146,9 +146,6 @@ def sparse(draw: Draw, domain: Domain, kind: Neighbours) -> Callable[[Curator], 
 
 def merged(draw: Draw, domain: Domain, kind: Neighbours) -> Callable[[Curator], Any]:
     merging, marginals = random_merging(domain, draw), tuple(plain(domain, draw))
-    if draw.random() < 0.5:
-        prices = tuple(Price.of(rho=Fraction(int(draw.integers(1, 9)), 100)) for _ in marginals)
-        return lambda c: c._buy(MergedMarginals(merging, marginals, prices, c.relation))
     guesses = tuple(draw.integers(0, 9, merging.coarse.shape(m.by)) for m in marginals)
     weights = tuple(int(draw.integers(1, 9)) for _ in marginals)
     return lambda c: c._buy(MergedGaps(merging, marginals, guesses, weights, _price(c), c.relation))

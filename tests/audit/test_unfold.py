@@ -337,9 +337,9 @@ def test_one_handle_is_a_vector_of_one(kind):
 
 
 KINDS = {
-    "adaptive": {"measure", "MergedGaps", "MergedMarginals"},
-    "adaptive-workload": {"measure", "MergedGaps", "MergedMarginals", "MergedStrategy"},
-    "adaptive-pairs": {"measure", "MergedGaps", "MergedMarginals", "MergedStrategy"},
+    "adaptive": {"measure", "MergedGaps", "MergedStrategy"},
+    "adaptive-workload": {"measure", "MergedGaps", "MergedStrategy"},
+    "adaptive-pairs": {"measure", "MergedGaps", "MergedStrategy"},
     "mwem-begun": {"measure", "WorstGuess", "NoisyGaps"},
     "mwem-gaussian": {"measure", "WorstGuess", "NoisyGaps"},
     "aim": {"measure", "WorstGuess"},

@@ -35,10 +35,16 @@ AUDIT = bool(os.environ.get("UNDERSTUDY_AUDIT"))
 # ---------------------------------------------------------------------------------------- pins
 
 
+def _even(sizes: tuple[int, int], variance: float) -> dict[tuple[int, ...], float]:
+    """What noise of one variance in each cell of a pair is for its residuals."""
+    return {(0,): sizes[1] * variance, (1,): sizes[0] * variance, (0, 1): variance}
+
+
 def test_the_combination_of_a_pair_with_the_sweep():
-    sweep = {(0,): 5.0, (1,): 4.0, (0, 1): 1.0}
-    assert combined_variance((4, 5), 1.0, sweep) == pytest.approx(0.475, abs=1e-12)
-    assert combined_variance((4, 5), 1.0, sweep) < min(1.0, cell_variance((4, 5), sweep))
+    sweep, even = {(0,): 5.0, (1,): 4.0, (0, 1): 1.0}, _even((4, 5), 1.0)
+    assert cell_variance((4, 5), even) == pytest.approx(1 - 1 / 20)  # the number of rows is public
+    assert combined_variance((4, 5), even, sweep) == pytest.approx(0.475, abs=1e-12)
+    assert combined_variance((4, 5), even, sweep) < min(1.0, cell_variance((4, 5), sweep))
 
 
 SIZES = (2, 2, 2, 2, 3, 3, 4, 5, 5, 6, 7, 8, 9, 10, 12, 16, 20)
@@ -71,7 +77,7 @@ def test_seventeen_attributes_modelled():
     assert (4.8873 * median(swept), 4.5080 * median(swept)) == pytest.approx((304.20, 280.59), rel=2e-4)
     own = 15 / (0.16 * RHO)
     assert sqrt(own) == pytest.approx(62.04, abs=0.01)
-    both = [sqrt(combined_variance(sizes[p], own, planned[p])) for p in picked]
+    both = [sqrt(combined_variance(sizes[p], _even(sizes[p], own), planned[p])) for p in picked]
     assert median(both) == pytest.approx(41.99, abs=0.01)
     first = np.sqrt(SIZES)
     first = first.sum() / first / (0.1 * RHO)
@@ -113,11 +119,13 @@ def test_cells_share_their_part_and_opposite_cells_count_once(sizes, public):
 # ---------------------------------------------------------------------------------------- two measurements
 
 
-def _swept(rng: np.random.Generator, domain: Domain, exact: np.ndarray, *, public: bool) -> ResidualTables:
+def _swept(
+    rng: np.random.Generator, domain: Domain, exact: np.ndarray, *, public: bool, price: Fraction
+) -> ResidualTables:
     """A sweep of the one marginal over all attributes, with noise of its law in each residual."""
     relation = Relation(REPLACE if public else ADD, 1)
     residuals = Residuals.of(Workload.of(domain, [domain.names]), total=not public)
-    look = residuals.strategies(residuals.precisions(), relation, Fraction(1, 50_000))
+    look = residuals.strategies(residuals.precisions(), relation, price)
     clean = look.values([exact]) if len(look.marginals) == 1 else None
     assert clean is not None
     noise = np.concatenate(
@@ -134,13 +142,11 @@ def _swept(rng: np.random.Generator, domain: Domain, exact: np.ndarray, *, publi
 def test_first_measurement_and_sweep_have_the_stated_variance_together(public):
     domain = Domain((Bins.integers("a", 0, 2), Bins.integers("b", 0, 3)))
     exact = np.arange(12, dtype=np.int64).reshape(3, 4) * 50
-    rng, variance, errors = np.random.default_rng(3), 40_000.0, []
+    rng, errors = np.random.default_rng(3), []
     for _ in range(200):
-        swept = _swept(rng, domain, exact, public=public)
-        noisy = exact + np.rint(rng.normal(scale=sqrt(variance), size=exact.shape))
-        counts, error = FirstMeasurement(("a", "b"), noisy.astype(np.float64), variance).with_sweep(
-            swept, Fraction(1, 20)
-        )
+        first = _swept(rng, domain, exact, public=public, price=Fraction(1, 80_000))
+        swept = _swept(rng, domain, exact, public=public, price=Fraction(1, 50_000))
+        counts, error = FirstMeasurement(("a", "b"), first).with_sweep(swept, Fraction(1, 20))
         errors.append(np.abs(counts - exact) / error)
         alone = swept.error(("a", "b"), Fraction(1, 20))
         assert (error < alone).all()

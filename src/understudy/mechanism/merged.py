@@ -1,4 +1,4 @@
-"""Private looks at merged counts: many marginals measured at once, combinations of them, and gaps of guesses.
+"""Private looks at merged counts: combinations of many marginals measured at once, and gaps of guesses.
 
 Merging adjacent values of each attribute takes each row to a row of groups. So merged counts move as plain counts
 of groups do, and their L1 distance from a public guess as a plain gap does (`privacy.relation`, Lemmas 3 and 4).
@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from understudy.errors import ParameterError, QueryError
 from understudy.mechanism.additive import ROUNDED_KEY, Additive, noise_for
 from understudy.mechanism.gap import MAX_COUNT
-from understudy.mechanism.look import Blocks, decided
+from understudy.mechanism.look import decided
 from understudy.mechanism.matrix.many_marginals import JointStrategy, PartsNoise
 from understudy.privacy.columns import CountColumns
-from understudy.privacy.event import Event, Together
+from understudy.privacy.event import Event
 from understudy.privacy.price import Price
 from understudy.privacy.relation import NOTHING, Relation, Sensitivity
 from understudy.query.marginal import Marginal
@@ -39,65 +39,6 @@ def _merging_key(merging: Merging) -> str:
 def _moved(relation: Relation, merging: Merging, marginal: Marginal) -> Sensitivity:
     """How far one person can move a marginal's merged counts."""
     return relation.moves(CountColumns(merging.coarse.size(marginal.by)))
-
-
-@dataclass(frozen=True, eq=False)
-class MergedMarginals:
-    """Merged counts of several marginals, each with the noise that its own price buys (`rounded`: `noise_for`).
-
-    Privacy     The sum of the prices: each marginal's merged counts are those of a partition of all rows.
-                [CKS20, Theorem 14]
-    """
-
-    merging: Merging
-    marginals: tuple[Marginal, ...]
-    prices: tuple[Price, ...]
-    relation: Relation
-    rounded: bool = False
-
-    def __post_init__(self) -> None:
-        if not self.marginals or len(self.marginals) != len(self.prices):
-            raise ParameterError("merged marginals need one price each, and at least one marginal")
-        for marginal in self.marginals:
-            if marginal.where.factors or marginal.domain != self.merging.domain:
-                raise QueryError("merged marginals are of the whole table, over the domain that was merged")
-        decided(self.mechanism)
-
-    @property
-    def mechanism(self) -> Blocks:
-        """For each marginal its own noise."""
-        return self._mechanism
-
-    @cached_property
-    def _mechanism(self) -> Blocks:
-        prices = zip(self._moved(self.relation), self.prices, strict=True)
-        sizes = tuple(self.merging.coarse.size(marginal.by) for marginal in self.marginals)
-        noises = (noise_for(price, moved, rounded=self.rounded) for moved, price in prices)
-        return Blocks(tuple(noises), sizes)
-
-    def _moved(self, relation: Relation) -> list[Sensitivity]:
-        return [_moved(relation, self.merging, marginal) for marginal in self.marginals]
-
-    @property
-    def event(self) -> Event:
-        return Together(tuple(mechanism.event for mechanism in self.mechanism.mechanisms))
-
-    def event_under(self, relation: Relation) -> Event:
-        parts = zip(self.mechanism.mechanisms, self._moved(relation), strict=True)
-        return Together(tuple(mechanism.event_for(moved) for mechanism, moved in parts))
-
-    @property
-    def key(self) -> str:
-        digest = sha256(_merging_key(self.merging).encode())
-        for marginal, price in zip(self.marginals, self.prices, strict=True):
-            digest.update(f"{marginal.key} {price.amount}\n".encode())
-        digest.update(ROUNDED_KEY if self.rounded else b"")
-        return f"merged counts of {len(self.marginals)} marginals #{digest.hexdigest()}"
-
-    def values(self, counts: Sequence[Whole]) -> Whole:
-        """The merged counts, marginal after marginal."""
-        merged = zip(self.marginals, counts, strict=True)
-        return np.concatenate([self.merging.merge(marginal.by, count).ravel() for marginal, count in merged])
 
 
 @dataclass(frozen=True, eq=False)

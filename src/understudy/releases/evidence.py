@@ -293,6 +293,13 @@ class Evidence:
         return low, max(min(high, declared.rows_at_most or inf), low)
 
     @property
+    def rows_precision(self) -> float:
+        """1/σ² of what all measurements together say of the number of rows; endless where it is public."""
+        if not self.private_rows:
+            return inf
+        return sum(1 / (m.variance * m.counts.size) for m in self.measurements)
+
+    @property
     def rows(self) -> float:
         """The number of rows that all measurements together say best, within what is declared and proved."""
         if not self.private_rows:

@@ -1,21 +1,20 @@
 """The adaptive release: iterative construction [Lecture 7, Algorithm 1] on universes of any size.
 
     1-way marginals → merge rare values → rounds of: find what the stand-in gets wrong, measure what pays, refit →
-    one sweep over the workload, or over the pairs that were never measured → stand-in and sweep combined
+    one sweep over the workload, or over all pairs → stand-in and sweep combined
 
 Where the merging leaves no pair to look at, or the workload has none, the 1-way marginals get the whole price.
 
 How much each step may spend is decided by public numbers (`rule`). The rounds are in `rounds`, the stand-in and
-what it learns in `learner`, the sweep in `guard`, the combination in `shrink`, what is told in `steps_taken`.
+what it learns in `learner`, sweeps in `sweep`, the combination in `shrink`, what is told in `steps_taken`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from math import inf
 from typing import Any
 
 import numpy as np
@@ -29,7 +28,6 @@ from understudy.query.constraint import Constraint
 from understudy.query.marginal import Marginal
 from understudy.query.merging import Merging
 from understudy.releases.adaptive.beta import ROWS_PART, BetaShares
-from understudy.releases.adaptive.guard import Sweep, SweepPlan
 from understudy.releases.adaptive.learner import ROUGH, Learner
 from understudy.releases.adaptive.one_way import OneWayBars, OneWayShares
 from understudy.releases.adaptive.pick import Candidates
@@ -47,6 +45,7 @@ from understudy.releases.adaptive.rule import (
 from understudy.releases.adaptive.sequential import HIGH_LEVELS, LEVELS
 from understudy.releases.adaptive.shrink import combined
 from understudy.releases.adaptive.steps_taken import StepsTaken
+from understudy.releases.adaptive.sweep import Sweep, SweepPlan
 from understudy.releases.evidence import Evidence
 from understudy.releases.pair_means import pair_means
 from understudy.releases.run import Outcome, Run
@@ -54,9 +53,6 @@ from understudy.releases.unspent import UnspentPrice
 from understudy.standin.measurement import Measurement
 
 Values = NDArray[np.float64]
-
-CLOSE_ENOUGH = 0.75
-"""Of a direct question's variance: what a round's may be for no wider a bar, as it has a smaller part of β."""
 
 
 def adaptive(
@@ -74,8 +70,8 @@ def adaptive(
     unless a `rule` is given. `constraints` are public knowledge of empty cells, beside those that are declared.
 
     Privacy     The run's price, in debits: the number of rows where it is private, the 1-way marginals, in each
-                round noisy gaps (`MergedGaps`) and measurements (`MergedMarginals`), the last sweep
-                (`MergedStrategy`). What is asked in a step depends on answers released before it, so zCDP adds
+                round noisy gaps (`MergedGaps`) and residuals (`MergedStrategy`), the last sweep
+                (`MergedStrategy` too). What is asked in a step depends on answers released before it, so zCDP adds
                 up. [BunSteinke16, Lemma 1.7]
     Accuracy    Measured marginals by the law of their noise; others by the last noisy gaps and by the counts that
                 hold theirs. All intervals hold jointly, with probability 1 - β (`beta`). 1-way marginals have
@@ -198,10 +194,10 @@ class _Adaptive:
             for t in range(1, self.rule.rounds + 1):
                 rounds.round(t)
                 self._report(t, learner)
-        swept = self._guard(learner, plan, rounds.pair_bars)
+        swept = self._guard(learner, plan)
         self._prove(learner, rounds, swept)
         standin = replace(learner.standin, slack=ANSWERED)
-        tables = dict(zip(self.run.workload, self._combined(standin, swept), strict=True))
+        tables = dict(zip(self.run.workload, self._combined(standin, learner, swept), strict=True))
         beside = list(dict.fromkeys(c for c in (*self.below, *self.evidence.beside) if c not in tables))
         measured = dict(zip(beside, standin.grouped(beside), strict=True))
         if self._sweeps_workload and swept.cliques:
@@ -268,12 +264,11 @@ class _Adaptive:
         if len(self.candidates) and not self._any_useful(merging):
             known = self._again(marginals, known)
             merging = self._merged(Merging.of(run.domain, [m.counts for m in known], self.rule.merge))
+        learner = Learner(evidence, merging, self.constraints, self.rule.cells)
         for own_table, begin in zip(known, merging.starts, strict=True):
             merged = np.add.reduceat(own_table.counts, begin)
             spread = own_table.counts.size / merged.size * own_table.variance
-            evidence.measurements.append(Measurement(own_table.clique, merged, spread))
-        tree = [m.by for m in marginals]
-        learner = Learner(evidence, merging, self.constraints, self.rule.cells, tree)
+            learner.first(Measurement(own_table.clique, merged, spread))
         learner.refit(ROUGH)
         return learner, one_way
 
@@ -320,7 +315,7 @@ class _Adaptive:
         if not self._sweeps_workload or not self._taken.rounds:
             return None
         workload = self.run.workload
-        return self._plan(learner, workload.cliques, workload.weights, rounded_down(self._kept))
+        return self._plan(learner, workload.cliques, rounded_down(self._kept), workload.weights)
 
     def _any_useful(self, merging: Merging) -> bool:
         """Whether some candidate has two attributes with more than one group of values."""
@@ -328,62 +323,41 @@ class _Adaptive:
         return any(len(wide.intersection(clique)) > 1 for clique in self.candidates.cliques)
 
     def _plan(
-        self, learner: Learner, cliques: Sequence[Clique], weights: Sequence[Fraction], price: Fraction
+        self, learner: Learner, cliques: Sequence[Clique], price: Fraction, weights: Sequence[Fraction]
     ) -> SweepPlan:
         relation, rounded = self.run.curator.relation, self.run.rounded
-        return SweepPlan.of(relation, learner.merging, cliques, weights, price, rounded=rounded)
+        return SweepPlan.of(relation, learner.merging, cliques, price, rounded=rounded, weights=weights)
 
-    def _guard(self, learner: Learner, plan: SweepPlan | None, pair_bars: Mapping[Clique, float]) -> Sweep:
+    def _guard(self, learner: Learner, plan: SweepPlan | None) -> Sweep:
         """The last sweep, as planned, or over pairs for all that is left; the stand-in learns from it."""
         if not self.rule.guard or not self._taken.rounds:
             return Sweep()
         if plan is None:
-            asked = self._pairs_to_sweep(learner, pair_bars)
-            plan = self._plan(learner, asked, (Fraction(1),) * len(asked), self.unspent.left)
+            plan = self._plan_pairs(learner)
         self.unspent.spend(self.unspent.left)
-        swept = plan.buy(self.run)
+        swept = plan.buy(self.run, "guard")
         learner.learn(swept, sweeps_workload=self._sweeps_workload)
         self._report(self.rule.rounds + 1, learner)
         return swept
 
-    def _pairs_to_sweep(self, learner: Learner, bars: Mapping[Clique, float]) -> list[Clique]:
-        """Pairs that were not measured as well as by direct questions: to all of them for what is left, or to all
-        that is told for the whole price, whose `bars` are as short.
-        """
-        pairs, size = self.candidates.cliques[: self.candidates.pairs], learner.merging.coarse.size
-        asked = told(self.run.domain, self.run.workload)
-        variance = CLOSE_ENOUGH * min(
-            len(pairs) / self.evidence.precision(self.unspent.left),
-            asked / self.evidence.precision(self.run.total),
-        )
-        known = [
-            (set(m.clique), m.variance * m.counts.size)
-            for m in self.evidence.measurements
-            if len(m.clique) > 1
-        ]
-
-        direct = self.evidence.direct_bars(pairs, asked)
-
-        def measured(pair: Clique) -> bool:
-            if bars.get(pair, inf) > direct[pair]:
-                return False
-            return any(held.issuperset(pair) and spread <= variance * size(pair) for held, spread in known)
-
-        return [pair for pair in pairs if not measured(pair)] or list(pairs)
+    def _plan_pairs(self, learner: Learner) -> SweepPlan:
+        """A sweep over all pairs, for all that is left."""
+        pairs = self.candidates.cliques[: self.candidates.pairs]
+        return self._plan(learner, pairs, self.unspent.left, (Fraction(1),) * len(pairs))
 
     # ---- what is said
 
-    def _combined(self, standin: AdaptiveStandIn, swept: Sweep) -> list[Values]:
-        """The workload's counts of groups, by the stand-in and the sweep together."""
-        cliques, measured = list(self.run.workload), swept.measured
-        if not all(c in measured for c in cliques):  # pairs: the stand-in has learnt them
+    def _combined(self, standin: AdaptiveStandIn, learner: Learner, swept: Sweep) -> list[Values]:
+        """The workload's counts of groups, by the stand-in and, where each was swept, all that is known of it."""
+        cliques, rows = list(self.run.workload), self.evidence.rows
+        if not set(cliques).issubset(swept.cliques):  # pairs: the stand-in has learnt them
             return standin.grouped(cliques)
         tables = replace(standin, slack=WEIGHED).grouped(cliques)
-        return combined(tables, [measured[c] for c in cliques], self.evidence.rows)
+        return combined(tables, [learner.known.table(c, rows) for c in cliques], rows)
 
     def _report(self, t: int, learner: Learner) -> None:
         details = {
-            "measured": len(self.evidence.measurements),
+            "measured": len(learner.cliques),
             "cells": learner.model.cells,
             "outside": len(learner.standin.outside),
         }
@@ -397,7 +371,7 @@ class _Adaptive:
             "shares": self._taken.shares(rule),
             "rounds": rule.rounds if self._taken.rounds else 0,
             "merged_below": rule.merge,
-            "measured": len(self.evidence.measurements),
+            "measured": len(learner.cliques),
             "outside_the_tree": len(learner.standin.outside),
             "cells": learner.model.cells,
             "most_cells": rule.cells,

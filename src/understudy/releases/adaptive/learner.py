@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import combinations
 from statistics import median
 
 from understudy.domain.domain import Clique, Domain
 from understudy.query.constraint import Constraint
 from understudy.query.merging import Merging
-from understudy.releases.adaptive.guard import Sweep
+from understudy.query.residuals import centred
+from understudy.releases.adaptive.known_residuals import KnownResiduals
 from understudy.releases.adaptive.rows import AdaptiveStandIn
 from understudy.releases.adaptive.shrink import lessons
+from understudy.releases.adaptive.sweep import Sweep
 from understudy.releases.evidence import Evidence
 from understudy.standin.graphical.model import FitSettings, GraphicalStandIn, fit
 from understudy.standin.graphical.tree import GrowingTree
-from understudy.standin.measurement import Measurement
+from understudy.standin.measurement import Interaction, Measurement
 
 SPARSE = 16.0
 """Times as much slack, at most, for cells that hold few people: noise in them is not to be learnt."""
@@ -49,18 +52,47 @@ def final_share(coarse: Domain) -> float:
 class Learner:
     """The stand-in that an evidence gives: a tree of at most `most_cells` cells over groups of values.
 
-    `tree` lists the measured cliques that fitted into it. Those that did not, and what was `learnt` from the last
-    sweep without fitting, are applied to the answers that hold them (`AdaptiveStandIn`). Cliques of constraints
-    are always in the tree, which keeps their forbidden cells empty.
+    `cliques` were measured, and `known` has what was told of their residuals. `tree` lists those that fitted into
+    it. Those that did not, and what was `learnt` from the last sweep without fitting, are applied to the answers
+    that hold them (`AdaptiveStandIn`). Cliques of constraints are always in the tree, which keeps their forbidden
+    cells empty.
     """
 
     evidence: Evidence
     merging: Merging
     constraints: Sequence[Constraint]
     most_cells: int
-    tree: list[Clique]
+    cliques: list[Clique] = field(default_factory=list)
+    tree: list[Clique] = field(default_factory=list)
     learnt: list[Measurement] = field(default_factory=list)
     fitted: GraphicalStandIn | None = None
+
+    @cached_property
+    def known(self) -> KnownResiduals:
+        """What all measurements together say of each residual."""
+        return KnownResiduals(self.merging.coarse)
+
+    def precision(self, part: Clique) -> float:
+        """1/τ of what is known of a residual; of no attribute, of the number of rows."""
+        return self.known.precision(part) if part else self.evidence.rows_precision
+
+    def first(self, told: Measurement) -> None:
+        """A single attribute's groups, as they were measured first."""
+        self.evidence.average(told)
+        self.known.add(Interaction(told.clique, centred(told.counts), told.variance))
+        self.cliques.append(told.clique)
+        self.tree.append(told.clique)
+
+    def measured(self, sweep: Sweep) -> None:
+        """What a round measured."""
+        self.cliques += [clique for clique in sweep.cliques if clique not in self.cliques]
+        self._add(sweep)
+
+    def _add(self, sweep: Sweep) -> None:
+        for residual in sweep.residuals:
+            self.known.add(residual)
+        if sweep.rows is not None:
+            self.evidence.average(sweep.rows)
 
     @property
     def model(self) -> GraphicalStandIn:
@@ -72,16 +104,16 @@ class Learner:
         """Take into the tree what fits, and fit; the rest waits for the answers that hold it."""
         coarse = self.merging.coarse
         zeros = [c.clique for c in self.constraints]
-        told = [*self.evidence.measurements, *self.learnt]
-        growing, inside = GrowingTree(coarse, [*self.tree, *zeros], self.most_cells), {(), *self.tree}
-        for m in told:
-            if m.clique not in inside and growing.take(m.clique):
-                self.tree.append(m.clique)
-                inside.add(m.clique)
+        growing, inside = GrowingTree(coarse, [*self.tree, *zeros], self.most_cells), set(self.tree)
+        for clique in (*self.cliques, *(m.clique for m in self.learnt)):
+            if clique not in inside and growing.take(clique):
+                self.tree.append(clique)
+                inside.add(clique)
         self.fitted = fit(
             coarse,
-            [m for m in told if m.clique in inside],
+            [m for m in self.learnt if m.clique in inside],
             total=self.evidence.rows,
+            interactions=self.known.below(clique for clique in self.cliques if clique in inside),
             start=self.fitted,
             constraints=self.constraints,
             settings=settings,
@@ -99,9 +131,10 @@ class Learner:
     @property
     def standin(self) -> AdaptiveStandIn:
         """The tree, with every measurement that is outside of it."""
-        inside = {(), *self.tree}
-        told = (*self.evidence.measurements, *self.learnt)
-        return AdaptiveStandIn(self.merging, self.model, tuple(m for m in told if m.clique not in inside))
+        inside, rows = set(self.tree), self.evidence.rows
+        told = [self.known.table(clique, rows) for clique in self.cliques if clique not in inside]
+        told += [m for m in self.learnt if m.clique not in inside]
+        return AdaptiveStandIn(self.merging, self.model, tuple(told))
 
     def holds(self, clique: Clique) -> bool:
         """Whether the tree has a clique that holds this one."""
@@ -115,12 +148,9 @@ class Learner:
         them. What is larger than a pair and not held by the tree is left to the answers (`shrink`). The last fit
         alone is an accurate one.
         """
-        for clique in [m.clique for m in self.evidence.measurements if m.clique]:
-            told = sweep.about(clique)
-            if told is not None:
-                self.evidence.average(told)
+        self._add(sweep)
         self.refit(ROUGH)
-        known = {m.clique for m in self.evidence.measurements}
+        known = set(self.cliques)
         larger = [c for c in sweep.cliques if len(c) > 2 and c not in known]
         if self._take([c for c in sweep.pairs if c not in known], sweep) and larger:
             self.refit(ROUGH)
@@ -128,8 +158,9 @@ class Learner:
         self.finish(weighed=sweeps_workload)
 
     def _take(self, cliques: Sequence[Clique], sweep: Sweep) -> bool:
-        """Add what the sweep says of some cliques to what was learnt; whether that is anything new."""
-        measured = [told for clique in cliques if (told := sweep.about(clique)) is not None]
+        """Add what is known of some cliques, since the sweep, to what was learnt; whether that is anything new."""
+        rows = self.evidence.rows
+        measured = [self.known.table(c, rows) for c in cliques if sweep.about(c) is not None]
         found = lessons(self.standin.grouped([m.clique for m in measured]), measured, self.evidence.rows)
         self.learnt = [*self.learnt, *found]
         return bool(found)

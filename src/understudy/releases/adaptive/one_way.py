@@ -9,11 +9,11 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.domain.domain import Clique, Domain
+from understudy.domain.domain import Domain
 from understudy.query.merging import Merging
 from understudy.releases.adaptive.beta import cells_to_cover
-from understudy.releases.adaptive.guard import Sweep
 from understudy.releases.adaptive.sequential import NoisyTable, SequentialCells
+from understudy.releases.adaptive.sweep import Sweep
 from understudy.releases.evidence import Interval, possible_ends
 from understudy.releases.residual.half_width import GaussianLaw
 
@@ -64,22 +64,13 @@ class OneWayBars:
             self._total(NoisyTable.summed(counts, 0, self._law(variance))), shares.cell, shares.levels
         )
 
-    def measured(self, clique: Clique, counts: Values, variance: float) -> None:
-        """A noisy table over a clique's groups, with the same variance in each cell."""
-        for axis, name in enumerate(clique):
-            self._add(name, NoisyTable.summed(counts, axis, self._law(variance)))
-
     def swept(self, sweep: Sweep) -> None:
-        """The last sweep, as far as it tells of an attribute."""
+        """A sweep, of a round or the last one, as far as it tells of an attribute."""
         for name in self.cells:
             told, tables = sweep.about((name,)), sweep.tables
             if told is not None and tables is not None and told.counts.size > 1:
                 table = NoisyTable(told.counts, told.variance, tables.reach((name,)), tables.lift((name,)))
                 self._spread(name, table)
-
-    def _add(self, name: str, table: NoisyTable) -> None:
-        if table.counts.size > 1:
-            self._spread(name, self._total(table))
 
     def _law(self, variance: float) -> GaussianLaw:
         return GaussianLaw(variance, self.rounded)

@@ -11,9 +11,9 @@ from fractions import Fraction
 from typing import Any
 
 from understudy.releases.adaptive.beta import BetaShares
-from understudy.releases.adaptive.guard import Sweep
 from understudy.releases.adaptive.rounds import Rounds
 from understudy.releases.adaptive.rule import ROWS_SHARE, Rule
+from understudy.releases.adaptive.sweep import Sweep
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +50,7 @@ class StepsTaken:
             "levels_reached": list(rounds.one_way.reached),
         }
         if self.rounds:
-            found["measured_in_rounds"] = "own measurement"
+            found["measured_in_rounds"] = "the residuals that its round measured"
         if swept.cliques:
             found["swept"] = "the last sweep"
         if rounds.firsts:

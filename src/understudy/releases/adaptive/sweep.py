@@ -1,18 +1,18 @@
-"""The last sweep of an adaptive release: all of the workload once, or all pairs that were never measured well.
+"""Sweeps of an adaptive release: some marginals measured at once, by residuals over groups of values.
 
-A stand-in that is right on average may be far off in a few cells. So a part of the price measures everything, by
-residuals over groups of values; the stand-in learns from that, and answers combine both (`shrink`).
+A round sweeps the marginals that it picked. The last sweep is over all of the workload, or over all pairs: a
+stand-in that is right on average may be far off in a few cells, so a part of the price measures everything; the
+stand-in learns from that, and answers combine both (`shrink`).
 
 A sweep over the workload is planned before the rounds, to the last precision: the bars of what a round measures
-may then count on it (`combined`). One over pairs is planned after them, when it is known which pairs are left.
+may then count on it (`combined`). One over pairs is planned after them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from itertools import combinations
 
 import numpy as np
@@ -28,7 +28,7 @@ from understudy.query.workload import Workload
 from understudy.releases.adaptive.beta import beta_of_cells
 from understudy.releases.residual.tables import ResidualTables
 from understudy.releases.run import Run
-from understudy.standin.measurement import Measurement
+from understudy.standin.measurement import Interaction, Measurement
 
 Values = NDArray[np.float64]
 
@@ -47,7 +47,7 @@ class Sweep:
         """
         if self.tables is None or not any(set(clique) <= set(c) for c in self.cliques):
             return None
-        told = self._measured(clique)
+        told = Measurement(clique, self.tables.table(clique), float(np.mean(self.tables.variance(clique))))
         return told if told.variance > 0 else None
 
     @property
@@ -55,13 +55,17 @@ class Sweep:
         """All pairs of attributes that lie in a clique of the sweep."""
         return tuple(dict.fromkeys(pair for clique in self.cliques for pair in combinations(clique, 2)))
 
-    @cached_property
-    def measured(self) -> dict[Clique, Measurement]:
-        return {clique: self._measured(clique) for clique in self.cliques}
+    @property
+    def residuals(self) -> list[Interaction]:
+        """What was measured of each residual, but for the number of rows."""
+        return [] if self.tables is None else self.tables.told()
 
-    def _measured(self, clique: Clique) -> Measurement:
-        assert self.tables is not None
-        return Measurement(clique, self.tables.table(clique), float(np.mean(self.tables.variance(clique))))
+    @property
+    def rows(self) -> Measurement | None:
+        """The number of rows, where it is private and was measured."""
+        if self.tables is None or () not in self.tables.noise:
+            return None
+        return Measurement((), self.tables.interactions[()], self.tables.noise[()])
 
     def beta_of_cells(self, beta: Fraction) -> dict[Clique, Fraction]:
         """β of each cell of what was swept, and of the pairs in it; all their bars hold jointly but for `beta`."""
@@ -87,27 +91,29 @@ class SweepPlan:
         relation: Relation,
         merging: Merging,
         cliques: Sequence[Clique],
-        weights: Sequence[Fraction],
         price: Fraction,
         *,
         rounded: bool,
+        weights: Sequence[Fraction] | None = None,
+        precisions: Callable[[Residuals], Values] = Residuals.precisions,
     ) -> SweepPlan:
-        """The residuals below the cliques, such that the largest variance of their cells is least.
+        """The residuals below the cliques, for that price, with the given `precisions` up to a common factor.
 
-        The noise is `rounded` normal noise, or discrete (`Run.rounded`).
+        Where none are given, the largest variance of a cell, times its clique's weight, is least. The noise is
+        `rounded` normal noise, or discrete (`Run.rounded`).
         """
         residuals = Residuals.of(
             Workload.of(merging.coarse, cliques, weights), total=not relation.rows_are_public
         )
         look = None
         if residuals.cliques:
-            look = residuals.strategies(residuals.precisions(), relation, price, rounded=rounded)
+            look = residuals.strategies(precisions(residuals), relation, price, rounded=rounded)
         return cls(merging, tuple(cliques), residuals, look)
 
-    def buy(self, run: Run) -> Sweep:
-        """Measure what was planned."""
+    def buy(self, run: Run, step: str) -> Sweep:
+        """Measure what was planned, under the name of a `step`."""
         if self.look is None:
             return Sweep()
-        released = np.array(run.look("guard", MergedStrategy(self.merging, self.look)), np.int64)
+        released = np.array(run.look(step, MergedStrategy(self.merging, self.look)), np.int64)
         rows = float(run.curator.rows) if run.curator.relation.rows_are_public else None
         return Sweep(self.cliques, ResidualTables(self.residuals, self.look, released, rows))
