@@ -584,8 +584,8 @@ def test_a_sweep_is_cut_off_by_time_and_memory_and_by_no_constant():
 def test_more_time_makes_a_larger_tree_and_less_memory_a_smaller_one():
     workload = Workload.all_marginals(FIVE, 3)
     usual = limits_of(workload, None, None)
-    assert (usual.cells, usual.cells_beside) == (10**6, 200_000)
-    assert limits_of(workload, None, 20.0).cells_beside == 10**6
+    assert (usual.cells, usual.cells_beside) == (10**6, 400_000)
+    assert limits_of(workload, None, 20.0).cells_beside == 2 * 10**6
     many = Domain(tuple(Bins.integers(f"m{i}", 0, 1) for i in range(100)))
     assert limits_of(Workload.all_marginals(many, 2), None, None).cells == int(4 * 250_000 * 2000 / 4950)
     assert limits_of(workload, None, 20.0).swept == 5 * usual.swept
@@ -594,7 +594,7 @@ def test_more_time_makes_a_larger_tree_and_less_memory_a_smaller_one():
     few, many = (rule_for(FIVE, workload, precision=p, rows=10_000) for p in (1e-3, 10.0))
     assert not few.guard
     assert (many.guard > 0, many.guard_order) == (True, 0)  # the workload is swept
-    assert (few.cells, many.cells) == (10**6, 200_000)
+    assert (few.cells, many.cells) == (10**6, 400_000)
     assert tight.swept < usual.swept
 
 

@@ -22,7 +22,7 @@ SECONDS = 4.0
 """CPU time that the fits, and the last sweep, may each take where nothing is said: the same on every machine, so
 that a run that was stopped on one goes on as it began on another."""
 
-CELLS_PER_SECOND, LEAST_PER_SECOND, FEW_MARGINALS = 250_000, 50_000, 2000
+CELLS_PER_SECOND, LEAST_PER_SECOND, FEW_MARGINALS = 250_000, 100_000, 2000
 """Cells of a tree for each CPU second that its fits may take, for a workload of so few marginals; for more, each
 of which is read off the tree, in proportion fewer, down to the least. It is the least where the workload is swept:
 fits take longer there, as the tree learns from the sweep whatever it holds."""
