@@ -194,7 +194,7 @@ class _Adaptive:
             for t in range(1, self.rule.rounds + 1):
                 rounds.round(t)
                 self._report(t, learner)
-        swept = self._guard(learner, plan)
+        swept = self._guard(learner, plan, rounds)
         self._prove(learner, rounds, swept)
         standin = replace(learner.standin, slack=ANSWERED)
         tables = dict(zip(self.run.workload, self._combined(standin, learner, swept), strict=True))
@@ -328,22 +328,27 @@ class _Adaptive:
         relation, rounded = self.run.curator.relation, self.run.rounded
         return SweepPlan.of(relation, learner.merging, cliques, price, rounded=rounded, weights=weights)
 
-    def _guard(self, learner: Learner, plan: SweepPlan | None) -> Sweep:
+    def _guard(self, learner: Learner, plan: SweepPlan | None, rounds: Rounds) -> Sweep:
         """The last sweep, as planned, or over pairs for all that is left; the stand-in learns from it."""
         if not self.rule.guard or not self._taken.rounds:
             return Sweep()
         if plan is None:
-            plan = self._plan_pairs(learner)
+            plan = self._plan_pairs(learner, rounds)
         self.unspent.spend(self.unspent.left)
         swept = plan.buy(self.run, "guard")
         learner.learn(swept, sweeps_workload=self._sweeps_workload)
         self._report(self.rule.rounds + 1, learner)
         return swept
 
-    def _plan_pairs(self, learner: Learner) -> SweepPlan:
-        """A sweep over all pairs, for all that is left."""
-        pairs = self.candidates.cliques[: self.candidates.pairs]
-        return self._plan(learner, pairs, self.unspent.left, (Fraction(1),) * len(pairs))
+    def _plan_pairs(self, learner: Learner, rounds: Rounds) -> SweepPlan:
+        """A sweep over all pairs, for all that is left, by what the last round saw of them."""
+        pairs, left = self.candidates.cliques[: self.candidates.pairs], self.unspent.left
+        weights = rounds.seen_pairs().weights(
+            self.evidence.precision(left),
+            share=float(left / self.run.total),
+            told=told(self.run.domain, self.run.workload),
+        )
+        return self._plan(learner, pairs, left, weights)
 
     # ---- what is said
 

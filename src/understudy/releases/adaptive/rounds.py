@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
+from itertools import combinations
 from math import sqrt
 
 import numpy as np
@@ -19,6 +20,7 @@ from understudy.releases.adaptive.beta import BetaShares
 from understudy.releases.adaptive.combined import FirstMeasurement
 from understudy.releases.adaptive.learner import ROUGH, Learner
 from understudy.releases.adaptive.one_way import OneWayBars
+from understudy.releases.adaptive.pair_weights import SeenPairs
 from understudy.releases.adaptive.pick import Candidates, NoiseForecast, Picks, RoundSituation, pick
 from understudy.releases.adaptive.rule import Rule
 from understudy.releases.adaptive.sweep import SweepPlan
@@ -42,7 +44,8 @@ class Rounds:
 
     `bounds` are the intervals that the last round's gaps prove of candidates that no sweep will measure. They hold
     jointly with those of the evidence: `beta` shares the run's β among the steps. `firsts` has the first
-    measurement of each clique that is in the `planned` sweep too: its bar combines both.
+    measurement of each clique that is in the `planned` sweep too: its bar combines both. `seen` are the tables of
+    the stand-in that the last round looked at, and their noisy gaps.
     """
 
     evidence: Evidence
@@ -56,6 +59,7 @@ class Rounds:
     planned: frozenset[Clique] = frozenset()
     bounds: dict[Clique, Interval] = field(default_factory=dict)
     firsts: dict[Clique, FirstMeasurement] = field(default_factory=dict)
+    seen: tuple[Sequence[Values], Values] | None = None
 
     def round(self, t: int) -> None:
         """Look at gaps, pick what pays, measure it, refit; after the last round only where no sweep follows, from
@@ -67,6 +71,7 @@ class Rounds:
         tables = self.learner.standin.grouped(list(self.candidates.cliques))
         select = self.unspent.spend(price * rule.select)
         gaps, doubt = self._gaps(t, tables, select)
+        self.seen = tables, gaps
         measure = price - select
         coarse = self.learner.merging.coarse
         forecast = NoiseForecast(tables)
@@ -117,6 +122,15 @@ class Rounds:
             ):
                 self.bounds[clique] = self._bound(clique, guess, float(gap))
         return noisy, DOUBT * sqrt(float(look.mechanism.variance)) / scale
+
+    def seen_pairs(self) -> SeenPairs:
+        """What the last round saw of every pair, and which of them the rounds measured."""
+        assert self.seen is not None
+        tables, gaps = self.seen
+        pairs = self.candidates.cliques[: self.candidates.pairs]
+        known = {pair for clique in self.learner.cliques for pair in combinations(clique, 2)}
+        measured = np.array([pair in known for pair in pairs], np.bool_)
+        return SeenPairs(tables[: len(pairs)], gaps[: len(pairs)], measured)
 
     def _bound(self, clique: Clique, guess: NDArray[np.int64], gap: float) -> Interval:
         """Deviations of a gap sum to the difference of totals, so none exceeds half of both together."""

@@ -5,7 +5,8 @@ stand-in that is right on average may be far off in a few cells, so a part of th
 stand-in learns from that, and answers combine both (`shrink`).
 
 A sweep over the workload is planned before the rounds, to the last precision: the bars of what a round measures
-may then count on it (`combined`). One over pairs is planned after them.
+may then count on it (`combined`). One over pairs is planned after them, when it is known what is left to learn
+(`pair_weights`).
 """
 
 from __future__ import annotations
