@@ -7,10 +7,13 @@ import subprocess
 import sys
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
+from typer import testing
+
 import warm
-from understudy.cli.app import main
+from understudy.cli.app import main, program
 
 PROGRAM = Path(sys.executable).with_name("understudy")
 
@@ -39,6 +42,14 @@ def call(*arguments: str, cwd: Path, status: int = 0) -> Done:
             code = stop.code or 0
     assert isinstance(code, int), code
     return _checked(subprocess.CompletedProcess(words, code, out.getvalue(), err.getvalue()), status)
+
+
+class Runner(testing.CliRunner):
+    """Typer's runner, of the program as people run it: its commands are made once, and not for every call."""
+
+    def invoke(self, *given: Any, **how: Any) -> testing.Result:
+        with patch.object(testing, "_get_command", lambda app: program()):
+            return super().invoke(*given, **how)
 
 
 def _checked(done: Done, status: int) -> Done:

@@ -12,9 +12,9 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from typer.testing import CliRunner
 
 import understudy as us
+from program import Runner
 from statistical import assert_covers
 from understudy.answer.answer import Answer
 from understudy.answer.sql_answer import SqlAnswer, shown
@@ -331,7 +331,7 @@ def folder(tmp_path):
 
 
 def run(folder, *arguments: str):
-    return CliRunner().invoke(app, ["ask", "--project", str(folder), *arguments])
+    return Runner().invoke(app, ["ask", "--project", str(folder), *arguments])
 
 
 def test_the_program_takes_statements(folder):

@@ -6,9 +6,9 @@ import json
 from fractions import Fraction
 
 import pytest
-from typer.testing import CliRunner
 
 from page_checks import read_page
+from program import Runner
 from understudy.cli import audit as command
 from understudy.cli.app import app
 from understudy.errors import ParameterError
@@ -21,7 +21,7 @@ from understudy_audit.scalar import repeated
 
 
 def run(*arguments: str):
-    return CliRunner().invoke(app, ["audit", "privacy", *arguments])
+    return Runner().invoke(app, ["audit", "privacy", *arguments])
 
 
 def test_a_report_says_what_was_tested_with_what_power_and_what_was_found(tmp_path):

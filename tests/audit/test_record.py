@@ -9,8 +9,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from scipy import stats
-from typer.testing import CliRunner
 
+from program import Runner
 from statistical import assert_at_most
 from understudy.cli.app import app
 from understudy.cli.audit import Sitting
@@ -267,5 +267,5 @@ def full(self, line):
 
 
 def test_a_seed_is_not_for_several_workers():
-    found = CliRunner().invoke(app, ["audit", "privacy", "--seed", "1", "--workers", "2"])
+    found = Runner().invoke(app, ["audit", "privacy", "--seed", "1", "--workers", "2"])
     assert isinstance(found.exception, ParameterError)

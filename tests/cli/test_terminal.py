@@ -20,7 +20,7 @@ from people import write_project
 from program import call
 from terminals import Terminal, at_terminal, environment, shown
 from understudy.cli import progress
-from understudy.cli.app import app
+from understudy.cli.app import app, program
 from understudy.cli.examples import EXAMPLES
 from understudy.cli.option_groups import GROUPS
 from understudy.layout import cells, folded, shortened, table
@@ -118,7 +118,7 @@ def test_examples_can_be_pasted(line):
     """Every example is a command with arguments that it takes; nothing is run."""
     name, *arguments = shlex.split(line)
     assert name == "understudy"
-    command = typer.main.get_command(app)
+    command = program()
     context = command.make_context("understudy", arguments[:0], resilient_parsing=True)
     while isinstance(command, TyperGroup):
         command = command.commands[arguments.pop(0)]

@@ -135,6 +135,26 @@ def test_damaged_files_are_refused_clearly_or_read(position, cut, insert):
         parse(GOOD[:position] + insert + GOOD[position + cut :])
 
 
+def test_a_text_that_was_read_before_is_not_scanned_again(monkeypatch):
+    text = GOOD.replace("name: people", "name: read-before")
+    bad = text.replace("width: 10", "width: ten")
+    before = parse(text)
+    with pytest.raises(DeclarationError) as first:
+        parse(bad, file="a.yml")
+
+    def scanned(*given, **how):
+        raise AssertionError
+
+    monkeypatch.setattr(yaml, "compose", scanned)
+    assert parse(text) == before
+    with pytest.raises(DeclarationError) as second:
+        parse(bad, file="b.yml")
+    assert (first.value.file, second.value.file) == ("a.yml", "b.yml")
+    assert second.value.line == first.value.line == 11
+    with pytest.raises(AssertionError):
+        parse(text + "#")
+
+
 def test_yaml_is_not_executed(tmp_path):
     made = tmp_path / "made"
     text = GOOD.replace("name: people", f"name: !!python/object/apply:os.mkdir ['{made}']")

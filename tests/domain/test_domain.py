@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from itertools import permutations
+from unicodedata import normalize
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -34,6 +37,26 @@ def test_project_keeps_domain_order():
     assert ABC.project(["c", "a"]).names == ("a", "c")
     assert ABC.shape() == (3, 3, 4)
     assert ABC.clique(["c", "b"]) == ("b", "c")
+
+
+def test_a_clique_is_the_same_however_it_is_named():
+    cafe = Domain((A, Bins.integers("caf\u00e9", 0, 1), C))
+    for length in range(4):
+        for names in permutations(cafe.names, length):
+            ordered = tuple(name for name in cafe.names if name in names)
+            for words in (names, list(names), iter(names), np.array(names, str), map(decomposed, names)):
+                found = cafe.clique(words)
+                assert found == ordered
+                assert {type(name) for name in found} <= {str}
+    for names in (("a", "c", "a"), ("a", "a"), ("caf\u00e9", "cafe\u0301")):
+        with pytest.raises(DomainError, match="twice"):
+            cafe.clique(names)
+    with pytest.raises(DomainError, match="no attribute 'd'"):
+        cafe.clique(("a", "d", "a"))
+
+
+def decomposed(name: str) -> str:
+    return normalize("NFD", name)
 
 
 def test_merge_joins_and_refuses_contradictions():

@@ -147,14 +147,16 @@ def test_gaussian_noise_is_refused_by_a_pure_budget():
 Choices = dict[tuple[bool, ...], tuple[Fraction, bool]]
 
 
+CHOICE = st.tuples(st.fractions(Fraction(1, 20), 1, max_denominator=40), st.booleans())
+
+
 @st.composite
 def analysts(draw: st.DrawFn) -> Choices:
     """What to ask after each sequence of reports: a parameter, and which way the question is put."""
-    choice = st.tuples(st.fractions(Fraction(1, 20), 1, max_denominator=40), st.booleans())
     histories = [()] + [(a,) for a in (False, True)]
     histories += [(a, b) for a in (False, True) for b in (False, True)]
     histories += [(*h, c) for h in histories[3:] for c in (False, True)]
-    return {history: draw(choice) for history in histories}
+    return {history: draw(CHOICE) for history in histories}
 
 
 def transcripts(budget: Budget, analyst: Choices) -> Iterator[tuple[float, float]]:

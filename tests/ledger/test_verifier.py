@@ -440,18 +440,23 @@ def test_a_missing_ledger_is_said_to_be_missing(tmp_path):
 SPANS = {"a": 3, "b": 4, "c": 2, "d": 40}
 
 
+ATTRIBUTES = st.sets(st.sampled_from(sorted(SPANS)), min_size=1, max_size=4)
+MASKS = {name: st.integers(1, 2**size - 1) for name, size in SPANS.items()}
+KINDS = st.sampled_from([GaussianNoise, GaussianNoise, LaplaceNoise])
+REACHES, WIDTHS, SPLIT = st.integers(1, 2), st.fractions(1, 40, max_denominator=50), st.booleans()
+RELATIONS = st.sampled_from(["replace", "replace", "replace", "add-remove 2"])
+
+
 @st.composite
 def located_events(draw):
-    names = sorted(draw(st.sets(st.sampled_from(sorted(SPANS)), min_size=1, max_size=4)))
-    region = tuple(Span(name, SPANS[name], draw(st.integers(1, 2 ** SPANS[name] - 1))) for name in names)
-    kind = draw(st.sampled_from([GaussianNoise, GaussianNoise, LaplaceNoise]))
-    size = Fraction(draw(st.integers(1, 2)))
-    width = draw(st.fractions(1, 40, max_denominator=50))
+    region = tuple(Span(name, SPANS[name], draw(MASKS[name])) for name in sorted(draw(ATTRIBUTES)))
+    kind = draw(KINDS)
+    size = Fraction(draw(REACHES))
+    width = draw(WIDTHS)
     noise = (
         kind(l2_squared=size, variance=width) if kind is GaussianNoise else kind(l1=size, scale=10 * width)
     )
-    relation = draw(st.sampled_from(["replace", "replace", "replace", "add-remove 2"]))
-    return Located(noise=noise, region=region, relation=relation, split=draw(st.booleans()))
+    return Located(noise=noise, region=region, relation=draw(RELATIONS), split=draw(SPLIT))
 
 
 @given(

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from scripted_noise import Script, drawn
 from statistical import assert_does_not_follow, assert_follows
 from understudy.errors import ParameterError
+from understudy.noise import cosine
 from understudy.noise.cosine import MAX_REACH, RoundedCosine, cosine_tail_enclosure, rounded_cosine
 from understudy.noise.rounded import pi_enclosure
 from understudy.noise.samplers import WORD, SeededNoise
@@ -49,10 +50,14 @@ def test_pi_lies_between_its_integers(precision: int) -> None:
     assert high - low == 3
 
 
+@pytest.mark.parametrize("few", [0, 4], ids=["in arrays", "one by one"])
 @pytest.mark.parametrize("guard", [2.0**-48, inf], ids=["floats", "exact"])
 @pytest.mark.parametrize("reach", REACHES, ids=lambda reach: f"{float(reach):.6g}")
-def test_the_words_next_to_every_cut_are_decided_as_the_law_says(reach: Fraction, guard: float) -> None:
+def test_the_words_next_to_every_cut_are_decided_as_the_law_says(
+    reach: Fraction, guard: float, few: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """So the law is exact: numbers just below and above T((m + 1/2)/R) make m + 1 and m."""
+    monkeypatch.setattr(cosine, "_FEW", few)
     sampler, scale = RoundedCosine(reach, guard), float(reach)
     for m in {int(scale * x) for x in (0, 0.01, 0.3, 0.5, 0.7, 0.9)}:
         with mpmath.workprec(400):
@@ -81,6 +86,16 @@ def test_floats_only_filter(reach: Fraction) -> None:
     """The exact comparison alone, forced for every draw, makes the same of the same words."""
     by_floats = RoundedCosine(reach).draw(300, SeededNoise(4))
     assert (by_floats == RoundedCosine(reach, guard=inf).draw(300, SeededNoise(4))).all()
+
+
+@pytest.mark.parametrize("reach", REACHES, ids=lambda reach: f"{float(reach):.6g}")
+def test_a_word_makes_the_same_alone_and_among_others(reach: Fraction) -> None:
+    sampler = RoundedCosine(reach)
+    words = SeededNoise(4).words(300)
+    alone = [drawn(sampler, int(word)) for word in words]
+    assert sum(one is None for one in alone) <= 3  # the few that the first word does not decide
+    among = sampler.draw(300, SeededNoise(4))
+    assert [one for one in alone if one is not None] == among[[one is not None for one in alone]].tolist()
 
 
 def law(reach: float, most: int, power: int = 2) -> np.ndarray:

@@ -15,6 +15,7 @@ from scipy.stats import norm
 from scripted_noise import drawn
 from statistical import assert_does_not_follow, assert_follows
 from understudy.errors import ParameterError
+from understudy.noise import normal
 from understudy.noise.normal import MAX_SIGMA, RoundedNormalSampler, rounded_normal, tail_enclosure
 from understudy.noise.samplers import WORD, SeededNoise
 
@@ -34,10 +35,14 @@ def test_the_normal_tail_lies_between_its_integers(x: Fraction, bits: int) -> No
     assert high - low <= 3
 
 
+@pytest.mark.parametrize("few", [0, 4], ids=["in arrays", "one by one"])
 @pytest.mark.parametrize("guard", [2.0**-40, inf], ids=["floats", "exact"])
 @pytest.mark.parametrize("sigma", SIGMAS, ids=lambda sigma: f"{float(sigma):.6g}")
-def test_the_words_next_to_every_cut_are_decided_as_the_law_says(sigma: Fraction, guard: float) -> None:
+def test_the_words_next_to_every_cut_are_decided_as_the_law_says(
+    sigma: Fraction, guard: float, few: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """So the law is exact: numbers just below and above Φ(-(m + 1/2)/σ) make m + 1 and m."""
+    monkeypatch.setattr(normal, "_FEW", few)
     sampler, scale = RoundedNormalSampler(sigma**2, guard), float(sigma)
     for m in {int(scale * z) for z in (0, 0.01, 0.5, 1, 2, 3, 5, 8)}:
         with mpmath.workprec(400):
@@ -61,6 +66,16 @@ def test_floats_only_filter(sigma: Fraction) -> None:
     """The exact comparison alone, forced for every draw, makes the same of the same words."""
     by_floats = RoundedNormalSampler(sigma**2).draw(300, SeededNoise(4))
     assert (by_floats == RoundedNormalSampler(sigma**2, guard=inf).draw(300, SeededNoise(4))).all()
+
+
+@pytest.mark.parametrize("sigma", SIGMAS, ids=lambda sigma: f"{float(sigma):.6g}")
+def test_a_word_makes_the_same_alone_and_among_others(sigma: Fraction) -> None:
+    sampler = RoundedNormalSampler(sigma**2)
+    words = SeededNoise(4).words(300)
+    alone = [drawn(sampler, int(word)) for word in words]
+    assert sum(one is None for one in alone) <= 3  # the few that the first word does not decide
+    among = sampler.draw(300, SeededNoise(4))
+    assert [one for one in alone if one is not None] == among[[one is not None for one in alone]].tolist()
 
 
 def law(sigma: float, reach: int) -> np.ndarray:

@@ -29,15 +29,25 @@ BY_RULE = {"start": "STARTS", "once": "ONCE", "sweeps": "SWEEPS", "divided": "DI
 """The fields of a rule, as the verifier calls them: those of all rules, and those of each."""
 
 
-@st.composite
-def located_events(draw, sizes=SPANS):
-    names = sorted(draw(st.sets(st.sampled_from(sorted(sizes)), min_size=1, max_size=4)))
-    region = tuple(Span(name, sizes[name], draw(st.integers(1, 2 ** sizes[name] - 1))) for name in names)
-    noise = GaussianNoise(
-        l2_squared=Fraction(1), variance=draw(st.fractions(1, 40, max_denominator=50))
-    ) if draw(st.integers(0, 9)) else LaplaceNoise(l1=Fraction(1), scale=Fraction(30))  # fmt: skip
-    relation = draw(st.sampled_from(["replace", "replace", "replace", "replace", "add-remove 2"]))
-    return Located(noise=noise, region=region, relation=relation, split=draw(st.booleans()))
+VARIANCES, TENTHS, SPLIT = st.fractions(1, 40, max_denominator=50), st.integers(0, 9), st.booleans()
+RELATIONS = st.sampled_from(["replace", "replace", "replace", "replace", "add-remove 2"])
+
+
+def located_events(sizes=SPANS):
+    """What is drawn from is made once: to look up a strategy takes as long as to draw from it."""
+    attributes = st.sets(st.sampled_from(sorted(sizes)), min_size=1, max_size=4)
+    masks = {name: st.integers(1, 2**size - 1) for name, size in sizes.items()}
+
+    @st.composite
+    def events(draw):
+        region = tuple(Span(name, sizes[name], draw(masks[name])) for name in sorted(draw(attributes)))
+        variance = draw(VARIANCES) if draw(TENTHS) else None
+        noise = LaplaceNoise(l1=Fraction(1), scale=Fraction(30)) if variance is None else GaussianNoise(
+            l2_squared=Fraction(1), variance=variance
+        )  # fmt: skip
+        return Located(noise=noise, region=region, relation=draw(RELATIONS), split=draw(SPLIT))
+
+    return events()
 
 
 EVENTS = st.lists(

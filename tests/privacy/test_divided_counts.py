@@ -31,12 +31,16 @@ def count(price: float | Fraction, **masks: int) -> Located:
     return Located(noise=noise, region=region, relation="replace", split=False)
 
 
+ATTRIBUTES = st.sets(st.sampled_from(sorted(SIZES)), min_size=1, max_size=3)
+MASKS = {name: st.integers(1, 2**size - 1) for name, size in SIZES.items()}
+SPLIT, PRICES = st.booleans(), st.fractions(Fraction(1, 50), 1, max_denominator=50)
+
+
 @st.composite
 def counts(draw):
-    names = sorted(draw(st.sets(st.sampled_from(sorted(SIZES)), min_size=1, max_size=3)))
-    masks = {name: draw(st.integers(1, 2 ** SIZES[name] - 1)) for name in names}
-    price = draw(st.fractions(Fraction(1, 50), 1, max_denominator=50))
-    return replace(count(price, **masks), split=draw(st.booleans()))
+    masks = {name: draw(MASKS[name]) for name in sorted(draw(ATTRIBUTES))}
+    price = draw(PRICES)
+    return replace(count(price, **masks), split=draw(SPLIT))
 
 
 def inside(event: Located) -> np.ndarray:

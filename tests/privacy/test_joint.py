@@ -34,12 +34,16 @@ def noise(kind: str, relation: str, price: Fraction, *, split: bool):
     return GaussianNoise(l2_squared=Fraction(l2_squared), variance=l2_squared / (2 * price))
 
 
+ATTRIBUTES = st.sets(st.sampled_from(sorted(SHAPE)), min_size=1, max_size=4)
+MASKS = {name: st.integers(1, 2**size - 1) for name, size in SHAPE.items()}
+SPLIT, PRICES = st.booleans(), st.fractions(Fraction(1, 100), 1, max_denominator=1000)
+
+
 @st.composite
 def located(draw, kind: str, relation: str):
-    names = sorted(draw(st.sets(st.sampled_from(sorted(SHAPE)), min_size=1, max_size=4)))
-    region = tuple(Span(name, SHAPE[name], draw(st.integers(1, 2 ** SHAPE[name] - 1))) for name in names)
-    split = draw(st.booleans())
-    price = draw(st.fractions(Fraction(1, 100), 1, max_denominator=1000))
+    region = tuple(Span(name, SHAPE[name], draw(MASKS[name])) for name in sorted(draw(ATTRIBUTES)))
+    split = draw(SPLIT)
+    price = draw(PRICES)
     return Located(
         noise=noise(kind, relation, price, split=split), region=region, relation=relation, split=split
     )

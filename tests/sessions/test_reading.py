@@ -11,10 +11,10 @@ from math import isclose
 import numpy as np
 import pyarrow as pa
 import pytest
-from typer.testing import CliRunner
 
 import understudy as us
 from counted import Rows, curator_of
+from program import Runner
 from session_table import DOMAIN, ROWS, conjunction, curator
 from understudy.cli.app import app
 from understudy.curator.candidates import Candidate
@@ -447,7 +447,7 @@ def test_a_session_from_the_command_line(tmp_path, monkeypatch):
     town.people(2000).to_pandas()[["smoker", "age"]].to_csv(tmp_path / "town.csv", index=False)
     monkeypatch.chdir(tmp_path)
     common = ["ask", "--session", "mine", "--alpha", "0.1", "--queries", "20", "--json"]
-    runner = CliRunner()
+    runner = Runner()
     first = runner.invoke(app, [*common, "count age < 18", "count age < 18 and smoker = true"])
     assert first.exit_code == 0, first.output
     again = json.loads(runner.invoke(app, [*common, "count age < 18 and smoker = true"]).stdout)
@@ -482,7 +482,7 @@ def test_a_dry_run_writes_nothing_and_its_terms_bind_nobody(terms, budget, tmp_p
     )
     town.people(2000).to_pandas()[["smoker", "age"]].to_csv(tmp_path / "town.csv", index=False)
     monkeypatch.chdir(tmp_path)
-    runner = CliRunner()
+    runner = Runner()
 
     def run(alpha, *more):
         return runner.invoke(app, ["ask", "--session", "mine", "--alpha", alpha, "--queries", "9", *more])
@@ -515,7 +515,7 @@ def test_the_terminal_shows_the_error_against_the_population(tmp_path, monkeypat
     town.people(2000).to_pandas()[["smoker"]].to_csv(tmp_path / "town.csv", index=False)
     monkeypatch.chdir(tmp_path)
     common = ["ask", "--session", "s", "--alpha", "0.1", "--beta", "0.0005", "--queries", "5"]
-    runner = CliRunner()
+    runner = Runner()
     shown = runner.invoke(app, [*common, "count smoker = true", "share smoker = true"]).output
     assert "people of what the population behind the table has, with probability 0.9495" in shown
     assert "of the rows of what the population behind the table has, with probability 0.9495" in shown

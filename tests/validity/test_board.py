@@ -9,14 +9,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner
 
+from program import Runner
 from understudy.cli.app import app
 from understudy.cli.options import as_options
 from understudy.errors import RefusedError, SourceChangedError, SourceError
 from understudy.validity.board import Board, create
 
-RUN = CliRunner()
+RUN = Runner()
 N = 2000
 LABELS = np.where(np.random.default_rng(0).integers(0, 2, N) == 1, "yes", "no")
 

@@ -7,13 +7,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner
 
+from program import Runner
 from understudy.cli.app import app
 from understudy.errors import LedgerError, ParameterError, RefusedError, SourceError
 from understudy.validity.board import Board, create
 
-RUN = CliRunner()
+RUN = Runner()
 N = 1000
 DRAW = np.random.default_rng(0)
 LABELS = DRAW.integers(0, 2, N)

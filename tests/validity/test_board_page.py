@@ -6,16 +6,16 @@ import json
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 from page_checks import HOSTILE, read_page
+from program import Runner
 from understudy.cli.app import app
 from understudy.errors import ParameterError
 from understudy.validity import board_page as pages
 from understudy.validity.board import Board, create
 from understudy.validity.board_page import board_page
 
-RUN = CliRunner()
+RUN = Runner()
 N = 1000
 DRAW = np.random.default_rng(0)
 LABELS = DRAW.integers(0, 2, N)

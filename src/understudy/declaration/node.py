@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
+from functools import lru_cache
 from pathlib import Path
 from typing import NoReturn, TypeVar
 
@@ -24,6 +25,9 @@ from understudy.errors import DeclarationError, DomainError, ParameterError, Que
 
 MAX_BYTES = 16 << 20
 """Of a file that people write."""
+
+MAX_KNOWN = 1 << 16
+"""Characters of a text whose nodes are kept, for whoever opens the same declaration again."""
 
 Result = TypeVar("Result")
 
@@ -53,7 +57,7 @@ def root_of(text: str, *, file: str, empty: str, otherwise: str = "not YAML") ->
     A text that cannot be read is said to be what `otherwise` says.
     """
     try:
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
+        root = _known_root(text) if len(text) <= MAX_KNOWN else _root(text)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         raise DeclarationError(
@@ -73,6 +77,14 @@ def root_of(text: str, *, file: str, empty: str, otherwise: str = "not YAML") ->
     if root is None:
         raise DeclarationError("the file is empty", remedy=empty, file=file)
     return Node(root, "", file)
+
+
+def _root(text: str) -> yaml.Node | None:
+    """The outermost node, which nobody changes; None where the text holds nothing."""
+    return yaml.compose(text, Loader=yaml.SafeLoader)
+
+
+_known_root = lru_cache(maxsize=8)(_root)
 
 
 @dataclass(frozen=True)

@@ -87,10 +87,20 @@ class Domain:
 
     def clique(self, names: Iterable[str]) -> Clique:
         """The `names` in the order of the domain; a `DomainError` for one that is unknown or given twice."""
-        positions = [self.position(name) for name in names]
+        given = tuple(names)
+        known, last, found = self._position, -1, list[str]()
+        for name in given:  # nearly all are named as they are kept, and in their order
+            position = known.get(name)
+            if position is None or position <= last:
+                break
+            last = position
+            found.append(self.names[position])
+        else:
+            return tuple(found)
+        positions = [self.position(name) for name in given]
         if len(set(positions)) != len(positions):
             raise DomainError("a clique names an attribute twice")
-        return tuple(self.attributes[i].name for i in sorted(positions))
+        return tuple([self.names[i] for i in sorted(positions)])
 
     def project(self, names: Iterable[str]) -> Domain:
         """The domain of the attributes `names` alone, in the order of this one; raises as `clique` does."""
@@ -114,7 +124,7 @@ class Domain:
         if names is None:
             return tuple(self._sizes.values())
         sizes = self._sizes
-        return tuple(sizes[name] if name in sizes else self[name].size for name in names)
+        return tuple([sizes[name] if name in sizes else self[name].size for name in names])
 
     def size(self, names: Iterable[str] | None = None) -> int:
         """The number of combinations of cells of the attributes `names`, of all where none are given: exact.

@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from math import erfc, isqrt, sqrt
+from math import erfc, isqrt, log, sqrt
 from statistics import NormalDist
 
 import numpy as np
@@ -28,6 +28,9 @@ from understudy.rational import Number, positive
 
 MAX_SIGMA = 2**50
 """Largest standard deviation: |X| ≥ 2⁶² has probability below exp(-2²²)."""
+
+_FEW = 4
+"""So few numbers are taken one by one."""
 
 _LEAST_START = 1 << 30
 """Numbers u below 2⁻³⁴ are left to the exact comparison: their cells are wide, and the floats' formula ends."""
@@ -112,13 +115,32 @@ _TAIL = (
 
 
 def _quantile(u: NDArray[np.float64]) -> NDArray[np.float64]:
-    """-Φ⁻¹(u) for 2⁻³⁶ < u ≤ 1/2, within 40 units of 2⁻⁵³ of it or of 1, whichever is larger."""
+    """-Φ⁻¹(u) for 2⁻³⁶ < u ≤ 1/2, within 40 units of 2⁻⁵³ of it or of 1, whichever is larger.
+
+    A few numbers are taken one by one, by the same operations: a call on an array takes as long as one of them.
+    """
+    if u.size <= _FEW:
+        return np.array([_quantile_at(one) for one in u.tolist()], np.float64)
     from_middle = 0.5 - u
     z = from_middle * _ratio(_CENTRE, 0.180625 - from_middle * from_middle)
     far = np.flatnonzero(u < 0.075)
     if far.size:
         z[far] = _ratio(_TAIL, np.sqrt(-np.log(u[far])) - 1.6)
     return z
+
+
+def _quantile_at(u: float) -> float:
+    from_middle = 0.5 - u
+    if u < 0.075:
+        return _ratio_of(_TAIL, sqrt(-log(u)) - 1.6)
+    return from_middle * _ratio_of(_CENTRE, 0.180625 - from_middle * from_middle)
+
+
+def _ratio_of(of: tuple[tuple[float, ...], tuple[float, ...]], r: float) -> float:
+    above, below = of[0][0], of[1][0]
+    for one, other in zip(of[0][1:], of[1][1:], strict=True):
+        above, below = above * r + one, below * r + other
+    return above / below
 
 
 def _ratio(of: tuple[tuple[float, ...], tuple[float, ...]], r: NDArray[np.float64]) -> NDArray[np.float64]:

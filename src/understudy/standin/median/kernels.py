@@ -15,40 +15,58 @@ BLOCK = 4096
 
 @compiled
 def compositions(counts, size):
-    """Every way to write `size` as an ordered sum of as many numbers as `counts` has rows, one in each column."""
-    cells, total = counts.shape
-    now = np.zeros(cells, np.int64)
-    now[cells - 1] = size
-    for i in range(total):
-        for j in range(cells):
-            counts[j, i] = now[j]
-        # The successor in lexicographic order: the last cell but one that can take a row from its right does.
-        rest = now[cells - 1]
-        j = cells - 2
+    """Every way to write `size` as an ordered sum of as many numbers as `counts` has rows, one in each column.
+
+    In lexicographic order: where all but the last two numbers stay, these run against each other.
+    """
+    cells = counts.shape[0]
+    if cells == 1:
+        counts[0, 0] = size
+        return
+    first, last = counts[cells - 2], counts[cells - 1]
+    now = np.zeros(cells - 2, np.int64)
+    start, rest = 0, size
+    while True:
+        end = start + rest + 1
+        for j in range(cells - 2):
+            counts[j, start:end] = now[j]
+        for k in range(rest + 1):
+            first[start + k] = k
+            last[start + k] = rest - k
+        start = end
+        # The successor of the others: the last one that can take a row from its right does.
+        j = cells - 3
         while j >= 0 and rest == 0:
             rest = now[j]
             now[j] = 0
             j -= 1
-        if j >= 0:
-            now[j] += 1
-            now[cells - 1] = rest - 1
+        if j < 0:
+            return
+        now[j] += 1
+        rest -= 1
 
 
 @compiled
 def selections(rows, cells):
-    """Every non-decreasing sequence of cells, one in each column."""
-    size, total = rows.shape
-    now = np.zeros(size, np.int64)
-    for i in range(total):
-        for j in range(size):
-            rows[j, i] = now[j]
-        j = size - 1
+    """Every non-decreasing sequence of cells, one in each column: in order, so that the last one runs."""
+    size = rows.shape[0]
+    last = rows[size - 1]
+    now = np.zeros(size - 1, np.int64)
+    start = 0
+    while True:
+        least = now[size - 2] if size > 1 else 0
+        end = start + cells - least
+        for j in range(size - 1):
+            rows[j, start:end] = now[j]
+        for k in range(cells - least):
+            last[start + k] = least + k
+        start = end
+        j = size - 2
         while j >= 0 and now[j] == cells - 1:
             j -= 1
-        if j >= 0:
-            value = now[j] + 1
-            for k in range(j, size):
-                now[k] = value
+        if j < 0:
+            return
+        now[j:] = now[j] + 1
 
 
 @compiled
@@ -167,31 +185,37 @@ def total_rows(parts, masses, sums):
 def exchange(points, queries, bounds, rounds, generator):
     """`rounds` times as many steps as there are cells, for every point: some of one cell's rate goes to another.
 
-    To a uniform place among those that all cuts allow. Only two cells change, so a step costs a look at each cut.
+    To a uniform place among those that all cuts allow. Only two cells change, so a step costs a look at each cut,
+    and what the cuts say of one cell lies side by side.
     """
     count, cells = points.shape
     cuts = len(bounds)
     answers = points @ queries.T
+    columns = np.ascontiguousarray(queries.T)
+    speeds = np.empty(cuts)
     for i in range(count):
+        point, answer = points[i], answers[i]
         for _ in range(rounds * cells):
             one = min(int(generator.random() * cells), cells - 1)
             other = min(int(generator.random() * cells), cells - 1)
-            low, high = -points[i, one], points[i, other]
+            low, high = -point[one], point[other]
+            here, there = columns[one], columns[other]
             for j in range(cuts):
-                speed = queries[j, one] - queries[j, other]
+                speed = here[j] - there[j]
+                speeds[j] = speed
                 if abs(speed) > 1e-15:
-                    first = (bounds[j, 0] - answers[i, j]) / speed
-                    last = (bounds[j, 1] - answers[i, j]) / speed
+                    first = (bounds[j, 0] - answer[j]) / speed
+                    last = (bounds[j, 1] - answer[j]) / speed
                     low = max(low, min(first, last))
                     high = min(high, max(first, last))
             share = generator.random()
             if one == other or high <= low:
                 continue
             moved = low + (high - low) * share
-            points[i, one] = max(points[i, one] + moved, 0.0)
-            points[i, other] = max(points[i, other] - moved, 0.0)
+            point[one] = max(point[one] + moved, 0.0)
+            point[other] = max(point[other] - moved, 0.0)
             for j in range(cuts):
-                answers[i, j] += moved * (queries[j, one] - queries[j, other])
+                answer[j] += moved * speeds[j]
 
 
 @compiled
