@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from fractions import Fraction
 from math import prod
 
@@ -83,6 +86,34 @@ def test_attributes_of_one_group_tell_nothing_and_are_in_the_table():
     found = known.table(("a", "b"), 30.0)
     np.testing.assert_allclose(found.counts, [[5.0, 10.0, 15.0]])
     assert found.variance == pytest.approx(9 * (1 - 1 / 3))
+
+
+def test_tables_have_the_same_bits_in_every_process():
+    """Sets of names have another order in each process, and products of three factors another last bit."""
+    code = (
+        "import numpy as np\n"
+        "from understudy.domain.bins import Bins\n"
+        "from understudy.domain.domain import Domain\n"
+        "from understudy.releases.adaptive.known_residuals import KnownResiduals\n"
+        "from understudy.standin.measurement import Interaction\n"
+        "names = [f'a{i}' for i in range(9)]\n"
+        "known = KnownResiduals(Domain(tuple(Bins.integers(n, 0, 2 + i) for i, n in enumerate(names))))\n"
+        "for i in range(7):\n"
+        "    clique = tuple(names[i : i + 3])\n"
+        "    known.add(Interaction(clique, np.zeros(known.domain.shape(clique)), 1.1))\n"
+        "    print(repr(known.table(clique, 1.0).variance))\n"
+    )
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYTHONHASHSEED": order},
+            check=True,
+            capture_output=True,
+            timeout=120,
+        ).stdout
+        for order in ("1", "2", "3")
+    }
+    assert len(found) == 1
 
 
 def test_a_fit_to_residuals_is_the_fit_to_the_table_that_they_are_of():

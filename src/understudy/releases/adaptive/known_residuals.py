@@ -65,7 +65,6 @@ class KnownResiduals:
         variance = 0.0
         for told in self.below([wide]):
             residuals[told.clique] = told.counts
-            own = set(told.clique)
-            others = prod(size for name, size in sizes.items() if name not in own)
-            variance += told.variance * prod(1 - 1 / sizes[name] for name in own) / others**2
+            others = prod(size for name, size in sizes.items() if name not in told.clique)
+            variance += told.variance * prod(1 - 1 / sizes[name] for name in told.clique) / others**2
         return Measurement(clique, assembled(clique, sizes, residuals), variance)

@@ -159,7 +159,7 @@ class ResidualTables:
         reaches = {name: np.abs(along[name]).sum(axis=1) for name in clique}
         inside = self._inside(clique)
         value, variance, reach = (np.zeros([len(given[name]) for name in clique]) for _ in range(3))
-        for part in {*inside, ()}:
+        for part in dict.fromkeys((*inside, ())):
             own = set(part)
             value += _product([None if name in own else even[name] for name in clique]) * np.reshape(
                 _combined(self.interactions[part], [given[name] for name in part]),
