@@ -37,7 +37,7 @@ from understudy.table.truth import Truth
 BESIDE = Path(__file__).resolve().parents[3] / "shared" / "data"
 DATA = Path(os.environ.get("UNDERSTUDY_BENCH_DATA", BESIDE))
 
-OPTIONS = [(Fraction(7, 10), 0), (Fraction(1, 4), 2)]
+OPTIONS = [(Fraction(7, 10), 0), (Fraction(2, 5), 2)]
 PLENTY = 10**9
 WIDE = Domain(
     tuple(Bins.integers(f"a{i}", 0, n - 1) for i, n in enumerate((16, 32, 9, 32, 16, 7, 15, 6, 42)))
