@@ -23,11 +23,13 @@ from understudy.query.constraint import Constraint
 from understudy.query.merging import Merging
 from understudy.query.residuals import centred, parts_of
 from understudy.query.workload import Workload
+from understudy.releases.adaptive import learner as learning
 from understudy.releases.adaptive import pick as picking
 from understudy.releases.adaptive import sweep_choice as sweeps
 from understudy.releases.adaptive import top_up as topping
 from understudy.releases.adaptive.adaptive import adaptive
 from understudy.releases.adaptive.known_residuals import KnownResiduals
+from understudy.releases.adaptive.learner import Learner
 from understudy.releases.adaptive.sweep import SweepPlan
 from understudy.releases.adaptive.top_up import LEAST, TopUp, can_be_drawn, topped_up
 from understudy.standin.graphical.model import FitSettings, fit
@@ -118,6 +120,27 @@ def test_a_fit_refuses_an_interaction_of_which_a_part_is_not_known():
         fit(DOMAIN, [], total=10.0, interactions=[pair])
     with pytest.raises(ParameterError, match="shaped by its clique"):
         fit(DOMAIN, [], total=10.0, interactions=[Interaction(AB, np.zeros((3, 2)), 1.0)])
+
+
+@pytest.mark.parametrize("epsilon", [1, 8])
+def test_what_the_tree_is_fitted_to_is_not_learnt_once_more(monkeypatch, epsilon):
+    """Parts of a measured triple have residuals in the fit, and a sweep's numbers about them are among these."""
+    taught, asked, learn, lessons = [], [], Learner.learn, learning.lessons
+
+    def spied(tables, measured, rows):
+        asked.extend(told.clique for told in measured)
+        return lessons(tables, measured, rows)
+
+    monkeypatch.setattr(learning, "lessons", spied)
+    monkeypatch.setattr(
+        Learner, "learn", lambda self, sweep, **how: (taught.append(self), learn(self, sweep, **how))[1]
+    )
+    adaptive(make(epsilon=epsilon, neighbours=REPLACE))
+    (learner,) = taught
+    measured = [set(clique) for clique in learner.cliques if clique in learner.tree]
+    assert max(map(len, measured)) == 3
+    assert asked or epsilon == 1
+    assert not [clique for clique in asked if any(set(clique) <= held for held in measured)]
 
 
 # ---------------------------------------------------------------------------------------- what is bought
