@@ -500,6 +500,22 @@ def test_an_empty_table_is_released_like_any_other():
     assert all(np.isfinite(a.counts).all() for a in outcome.answers)
 
 
+def test_an_empty_table_whose_values_are_not_merged_is_released_too():
+    """Where a constraint keeps values apart, and the number of rows, 0, is public."""
+    domain = Domain((Bins.integers("a", 0, 1), Bins.integers("b", 0, 4)))
+    allowed = np.ones((2, 5), bool)
+    allowed[0, 0] = False
+    run = make(
+        table=np.zeros((2, 0), np.int64),
+        domain=domain,
+        workload=Workload.all_marginals(domain, 2),
+        epsilon=100,
+        neighbours=REPLACE,
+    )
+    outcome = adaptive(run, constraints=(Constraint(("a", "b"), allowed),))
+    assert all((a.counts == 0).all() for a in outcome.answers)
+
+
 def test_a_sweep_that_no_round_comes_before_has_all_that_is_left():
     """Every value is rare, and each attribute is one group: no round can measure anything, or is paid for."""
     base = {

@@ -116,7 +116,7 @@ def test_merging_adds_up_and_expanding_is_its_right_inverse():
     assert MERGING.coarse.shape() == (2, 2, 1)
 
 
-@given(st.lists(st.floats(-50, 50), min_size=1, max_size=9), st.floats(0.1, 100))
+@given(st.lists(st.floats(-50, 50), min_size=1, max_size=9), st.just(0.0) | st.floats(0.1, 100))
 def test_the_simplex_projection_is_nearest(values, total):
     point = np.array(values)
     found = simplex(point, total)

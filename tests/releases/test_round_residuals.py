@@ -17,16 +17,24 @@ from adaptive_table import ADD, REPLACE, codes, make, mean_tvd
 from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain
 from understudy.errors import ParameterError
+from understudy.mechanism.matrix import many_marginals as strategies
+from understudy.mechanism.matrix.one_marginal import MAX_WEIGHT
 from understudy.mechanism.matrix.residual_plan import Residuals
+from understudy.noise.law import MAX_VARIANCE
 from understudy.privacy.relation import Relation
+from understudy.query.constraint import Constraint
 from understudy.query.merging import Merging
 from understudy.query.residuals import centred, parts_of
 from understudy.query.workload import Workload
+from understudy.releases.adaptive import learner as learning
+from understudy.releases.adaptive import pick as picking
+from understudy.releases.adaptive import sweep_choice as sweeps
 from understudy.releases.adaptive import top_up as topping
 from understudy.releases.adaptive.adaptive import adaptive
 from understudy.releases.adaptive.known_residuals import KnownResiduals
+from understudy.releases.adaptive.learner import Learner
 from understudy.releases.adaptive.sweep import SweepPlan
-from understudy.releases.adaptive.top_up import LEAST, TopUp, topped_up
+from understudy.releases.adaptive.top_up import LEAST, TopUp, can_be_drawn, topped_up
 from understudy.standin.graphical.model import FitSettings, fit
 from understudy.standin.measurement import Interaction, Measurement
 
@@ -145,6 +153,27 @@ def test_a_fit_refuses_an_interaction_of_which_a_part_is_not_known():
         fit(DOMAIN, [], total=10.0, interactions=[Interaction(AB, np.zeros((3, 2)), 1.0)])
 
 
+@pytest.mark.parametrize("epsilon", [1, 8])
+def test_what_the_tree_is_fitted_to_is_not_learnt_once_more(monkeypatch, epsilon):
+    """Parts of a measured triple have residuals in the fit, and a sweep's numbers about them are among these."""
+    taught, asked, learn, lessons = [], [], Learner.learn, learning.lessons
+
+    def spied(tables, measured, rows):
+        asked.extend(told.clique for told in measured)
+        return lessons(tables, measured, rows)
+
+    monkeypatch.setattr(learning, "lessons", spied)
+    monkeypatch.setattr(
+        Learner, "learn", lambda self, sweep, **how: (taught.append(self), learn(self, sweep, **how))[1]
+    )
+    adaptive(make(epsilon=epsilon, neighbours=REPLACE))
+    (learner,) = taught
+    measured = [set(clique) for clique in learner.cliques if clique in learner.tree]
+    assert max(map(len, measured)) == 3
+    assert asked or epsilon == 1
+    assert not [clique for clique in asked if any(set(clique) <= held for held in measured)]
+
+
 # ---------------------------------------------------------------------------------------- what is bought
 
 
@@ -178,6 +207,60 @@ def test_a_round_costs_its_price_and_is_closer_than_measuring_table_by_table(rel
     bought = {clique: t * prod(SIZES[name] ** 2 for name in clique) for clique, t in parts.items()}
     for clique in cliques:
         assert bought[clique] > 1.15 * whole / 3  # a table of its own would tell its residual with a third
+
+
+@given(
+    st.lists(st.integers(2, 3000), min_size=2, max_size=3),
+    st.integers(-40, -3),
+    st.sampled_from([Relation(ADD, 1), Relation(ADD, 3), Relation(REPLACE, 1)]),
+    st.booleans(),
+    st.floats(0, 60),
+)
+@settings(max_examples=60)
+def test_where_noise_is_said_to_be_drawable_the_plan_can_be_made(sizes, power, relation, alone, known):
+    """One large marginal, alone or beside a small one, whose smaller residuals are known or not."""
+    domain = Domain(tuple(Bins.integers(f"x{i}", 0, n - 1) for i, n in enumerate((*sizes, 2))))
+    large, small, price = domain.names[:-1], domain.names[-2:], Fraction(2) ** power
+    shares = {large: 1.0} if alone else {large: 0.5, small: 0.5}
+    whole = 2 * float(price) / (relation.max_rows**2 * (1 if relation.kind == ADD else 2))
+    told = TopUp(shares, whole, lambda part: 0.0 if part == large else whole * 2**known)
+    if domain.size(large) > MAX_WEIGHT or not can_be_drawn(domain.size(large), whole * shares[large]):
+        return
+    plan = SweepPlan.of(
+        relation, Merging.none(domain), list(shares), price, rounded=False, precisions=told.precisions
+    )
+    assert plan.look is not None
+    assert max(1 / part.precision for part in plan.look.parts) <= MAX_VARIANCE
+
+
+@pytest.mark.parametrize("neighbours", [ADD, REPLACE])
+@pytest.mark.parametrize("most", [1, 10])
+def test_marginals_with_more_cells_than_weights_are_held_for_are_never_picked(monkeypatch, neighbours, most):
+    """Where no pair can be measured, the price goes to the columns, and nothing is bought in vain."""
+    for module in (picking, sweeps, strategies):
+        monkeypatch.setattr(module, "MAX_WEIGHT", most)
+    run = make(epsilon=1, neighbours=neighbours)
+    outcome = adaptive(run)
+    assert bool(outcome.proof["rounds"]) == (most == 10)
+    assert run.spent.units >= 0.99 * run.budget.cap.units
+
+
+@pytest.mark.parametrize("neighbours", [ADD, REPLACE])
+def test_noise_beyond_what_can_be_drawn_is_not_asked_for(neighbours):
+    """Values that a constraint keeps apart, at a small epsilon: the rest of the price stays in the ledger."""
+    domain = Domain((Bins.integers("a", 0, 399), Bins.integers("b", 0, 399)))
+    allowed = np.ones((400, 400), bool)
+    allowed[0, 0] = False
+    run = make(
+        table=np.ones((2, 500), np.int64),
+        domain=domain,
+        workload=Workload.all_marginals(domain, 2),
+        epsilon=1e-3,
+        neighbours=neighbours,
+    )
+    outcome = adaptive(run, constraints=(Constraint(("a", "b"), allowed),))
+    assert [answer.clique for answer in outcome.answers] == [("a", "b")]
+    assert run.curator.ledger.spent.units <= run.budget.cap.units
 
 
 def test_what_is_known_already_is_not_bought_again():

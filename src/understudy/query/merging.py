@@ -129,7 +129,9 @@ def rare_together(noisy: Values, threshold: float) -> Whole:
 
 
 def simplex(values: Values, total: float) -> Values:
-    """The nearest vector of numbers that are not negative and sum to `total`."""
+    """The nearest vector of numbers that are not negative and sum to `total`, which is not negative either."""
+    if total == 0:
+        return np.zeros(values.shape)
     ordered = np.sort(values, axis=None)[::-1]
     excess = (np.cumsum(ordered) - total) / np.arange(1, ordered.size + 1)
     last = np.flatnonzero(ordered > excess)[-1]

@@ -213,7 +213,10 @@ def _shares_of_beta(run: Run, rule: Rule) -> BetaShares:
 
 
 def _swept(domain: Domain, workload: Workload, order: int) -> Workload:
-    """What the last sweep measures, with its weights: the workload, or its pairs, which all weigh the same."""
+    """What the last sweep measures, with its weights: the workload, or its pairs, as if all weighed the same.
+
+    Those that no round measures may weigh less in the end (`pair_weights`): that is not known beforehand.
+    """
     if order == 0:
         return workload
     pairs = {(a, b) for c in workload for i, b in enumerate(c) for a in c[:i]}

@@ -235,7 +235,8 @@ class _Adaptive:
         """All 1-way marginals, larger ones for more; then rare values are merged, and a first tree is fitted.
 
         Where no pair of attributes has more than one group each, a round or a sweep could tell no more than 1-way
-        marginals do: these are measured again, for all that is left, and merged by both measurements.
+        marginals do, and where all pairs have more cells than can be measured, it could tell nothing: the 1-way
+        marginals are measured again, for all that is left, and merged by both measurements.
         """
         run, evidence = self.run, self.evidence
         marginals = [Marginal(run.domain, (name,)) for name in run.domain.names]
@@ -318,9 +319,8 @@ class _Adaptive:
         return self._plan(learner, workload.cliques, rounded_down(self._kept), workload.weights)
 
     def _any_useful(self, merging: Merging) -> bool:
-        """Whether some candidate has two attributes with more than one group of values."""
-        wide = {a.name for a in merging.coarse if a.size > 1}
-        return any(len(wide.intersection(clique)) > 1 for clique in self.candidates.cliques)
+        """Whether some candidate has two attributes with more than one group of values, and can be measured."""
+        return bool(self.candidates.useful(merging.coarse).any())
 
     def _plan(
         self, learner: Learner, cliques: Sequence[Clique], price: Fraction, weights: Sequence[Fraction]

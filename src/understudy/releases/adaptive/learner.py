@@ -11,7 +11,7 @@ from statistics import median
 from understudy.domain.domain import Clique, Domain
 from understudy.query.constraint import Constraint
 from understudy.query.merging import Merging
-from understudy.query.residuals import centred
+from understudy.query.residuals import centred, parts_of
 from understudy.releases.adaptive.known_residuals import KnownResiduals
 from understudy.releases.adaptive.rows import AdaptiveStandIn
 from understudy.releases.adaptive.shrink import lessons
@@ -140,17 +140,25 @@ class Learner:
         """Whether the tree has a clique that holds this one."""
         return any(set(clique) <= set(held) for held in self.model.cliques)
 
+    @property
+    def _fitted_to(self) -> set[Clique]:
+        """Cliques that were measured, and the parts of those in the tree, whose residuals it is fitted to."""
+        inside = set(self.tree)
+        parts = (part for clique in self.cliques if clique in inside for part in parts_of(clique))
+        return {*self.cliques, *parts}
+
     def learn(self, sweep: Sweep, *, sweeps_workload: bool) -> None:
         """Take in what the last sweep says: of what was measured before, of pairs, of what the tree holds.
 
         A sweep over larger marginals measures the pairs below them as well, with as little noise in a cell of many
         more people. So the stand-in learns pairs first, and larger marginals only as far as pairs do not explain
-        them. What is larger than a pair and not held by the tree is left to the answers (`shrink`). The last fit
+        them. What is larger than a pair and not held by the tree is left to the answers (`shrink`). A part of what
+        was measured is no lesson: the fit has its residual, and would count the same noise twice. The last fit
         alone is an accurate one.
         """
         self._add(sweep)
         self.refit(ROUGH)
-        known = set(self.cliques)
+        known = self._fitted_to
         larger = [c for c in sweep.cliques if len(c) > 2 and c not in known]
         if self._take([c for c in sweep.pairs if c not in known], sweep) and larger:
             self.refit(ROUGH)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.domain.domain import Clique, Domain
+from understudy.mechanism.matrix.one_marginal import MAX_WEIGHT
 from understudy.query.workload import Workload
 from understudy.standin.graphical.compile import compiled
 
@@ -69,6 +70,14 @@ class Candidates:
         """
         order = np.argsort(self.inside, axis=None, kind="stable")
         return order // 3, np.searchsorted(self.inside.ravel()[order], np.arange(self.pairs + 1))
+
+    def useful(self, domain: Domain) -> NDArray[np.bool_]:
+        """Candidates of which at least two attributes have more than one cell left, and whose residuals have
+        weights that can be held (`JointStrategy`).
+        """
+        wide = {attribute.name for attribute in domain if attribute.size > 1}
+        found = [len(wide.intersection(c)) > 1 and domain.size(c) <= MAX_WEIGHT for c in self.cliques]
+        return np.array(found, np.bool_)
 
 
 class NoiseForecast:
@@ -138,9 +147,8 @@ class RoundSituation:
 
     @cached_property
     def useful(self) -> NDArray[np.bool_]:
-        """Candidates of which at least two attributes have more than one cell left."""
-        wide = np.array([*(size > 1 for size in self.domain.shape()), False])
-        return wide[self.members].sum(axis=1) > 1
+        """Candidates that can be measured, and tell more than single attributes do."""
+        return self.candidates.useful(self.domain)
 
     def std(self, precision: float) -> Values:
         """Noise of each candidate if a typical one gets `precision`: larger tables get more of the budget."""

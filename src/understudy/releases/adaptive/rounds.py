@@ -24,7 +24,7 @@ from understudy.releases.adaptive.pair_weights import SeenPairs
 from understudy.releases.adaptive.pick import Candidates, NoiseForecast, Picks, RoundSituation, pick
 from understudy.releases.adaptive.rule import Rule
 from understudy.releases.adaptive.sweep import SweepPlan
-from understudy.releases.adaptive.top_up import TopUp
+from understudy.releases.adaptive.top_up import TopUp, can_be_drawn
 from understudy.releases.evidence import Evidence, Interval
 from understudy.releases.unspent import UnspentPrice
 
@@ -76,16 +76,16 @@ class Rounds:
         coarse = self.learner.merging.coarse
         forecast = NoiseForecast(tables)
         situation = RoundSituation(self.candidates, coarse, gaps - doubt, forecast, self._sweeps_all)
-        # The price buys so much 1/σ² in all.
-        found = pick(situation, self.evidence.precision(measure), most=rule.most)
+        whole = self.evidence.precision(measure)  # the price buys so much 1/σ² in all
+        found = self._drawn(pick(situation, whole, most=rule.most), whole)
         if found is None and last:
-            found = self._again(situation)
+            found = self._drawn(self._again(situation), whole)
         if found is not None:
             self._measure(t, found, measure)
             if not last:
                 self.learner.refit(ROUGH)
-            elif not rule.guard:
-                self.learner.finish()
+        if last and not rule.guard:
+            self.learner.finish()
 
     @cached_property
     def _marginals(self) -> tuple[Marginal, ...]:
@@ -147,6 +147,21 @@ class Rounds:
         known = [i for i in useful if self.candidates.cliques[i] in bought]
         known = known or [max(useful, key=lambda i: self.candidates.weight[i])]
         return Picks(tuple(known), (1 / len(known),) * len(known), 0.0)
+
+    def _drawn(self, found: Picks | None, whole: float) -> Picks | None:
+        """The picks whose noise can be drawn, of all that share the precision `whole`; None if none is left."""
+        if found is None:
+            return None
+        size = self.learner.merging.coarse.size
+        kept = [
+            (i, share)
+            for i, share in zip(found.which, found.share, strict=True)
+            if can_be_drawn(size(self.candidates.cliques[i]), whole * share)
+        ]
+        if not kept or len(kept) == len(found.which):
+            return found if kept else None
+        shared = sum(share for _, share in kept)
+        return Picks(tuple(i for i, _ in kept), tuple(share / shared for _, share in kept), found.gain)
 
     def _measure(self, t: int, found: Picks, price: Fraction) -> None:
         """Buy the residuals of what was picked, as far as they are not known; their bars."""

@@ -54,10 +54,11 @@ tell hardly more; and at most for bars that are no wider than those of direct qu
 class Rule:
     """Shares of the price, rounds, and sizes.
 
-    `guard` is the share of the last sweep over all that was not measured; `first` is that of the 1-way marginals,
-    and `select` that of the gaps in each round, both of what the sweep leaves. A round's price is `growth` times
-    the one before. Values rarer than `merge` people are merged with their neighbours. `cells` caps the tree of the
-    stand-in, `most` the picks of a round; `triples` says whether triples are candidates beside pairs.
+    `guard` is the share of the last sweep, which is over the workload where `guard_order` is 0, and over all pairs
+    where it is 2; `first` is that of the 1-way marginals, and `select` that of the gaps in each round, both of
+    what the sweep leaves. A round's price is `growth` times the one before. Values rarer than `merge` people are
+    merged with their neighbours. `cells` caps the tree of the stand-in, `most` the picks of a round; `triples`
+    says whether triples are candidates beside pairs.
     """
 
     first: Fraction

@@ -8,7 +8,8 @@ is missing. What it saves makes all precisions larger, until the price is spent:
 
     bought_A = max(s·wanted_A - known_A, `LEAST`·s·wanted_A),   with s such that the price is that of the round.
 
-`LEAST` is for the bars: they rest on noise that was drawn in the round, and on no earlier one (`beta`).
+`LEAST` is for the bars: they rest on noise that was drawn in the round, and on no earlier one (`beta`). With that
+much of every residual it is known beforehand which marginals have noise that can be drawn (`can_be_drawn`).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from numpy.typing import NDArray
 
 from understudy.domain.domain import Clique
 from understudy.mechanism.matrix.residual_plan import Residuals
+from understudy.noise.law import MAX_VARIANCE
 from understudy.query.residuals import parts_of
 
 Values = NDArray[np.float64]
@@ -63,6 +65,17 @@ class TopUp:
         scale = np.array([prod(size[name] ** 2 for name in part) for part in residuals.cliques], np.float64)
         known = np.array([self.known(part) for part in residuals.cliques])
         return topped_up(np.array(list(wanted.values())), known, residuals.price / scale, self.whole) / scale
+
+
+def can_be_drawn(cells: int, precision: float) -> bool:
+    """Whether noise can be drawn for all residuals of a marginal of so many cells.
+
+    `precision` is what its share of the round's price would measure the marginal with by itself. What is measured
+    of the residual of A has Π_{i ∈ A} k_i times its length, so its noise has the precision
+    `LEAST`·precision/(Π_{i ∈ A} k_i²·Π_{i ∈ C∖A} k_i) at least, but for a factor of 2 where rows are replaced, and
+    for a step of the precisions: together less than 3.
+    """
+    return 3.0 * cells**2 <= LEAST * precision * MAX_VARIANCE
 
 
 def topped_up(wanted: Values, known: Values, price: Values, whole: float) -> Values:
