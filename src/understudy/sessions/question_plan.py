@@ -33,7 +33,7 @@ class QuestionPlan:
     """What the parts of a question may still buy; promise and reason are those of the module.
 
     parts   the purchases of each part that nothing answered, by its marginal's identity: in their order, the one
-            that answers it last, of two looks both. What is planned for several parts is one object
+            that answers it last, of several looks all. What is planned for several parts is one object
     step    how many purchases the session had made when it was planned, or when one of the plan was made last: the
             plan holds only as long as there are no others
     left    what is left of β, as a probability, if all of the plan is made
