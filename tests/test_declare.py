@@ -163,6 +163,8 @@ def test_columns_budgets_and_names_are_checked():
         us.declare(FRAME, {"age": range(100)}, epsilon=1, name="my table")
     with pytest.raises(ParameterError, match="no column 'nope' to infer"):
         us.declare(FRAME, epsilon=1, infer=["nope"])
+    with pytest.raises(SourceError, match=r"the frame has no rows: .* give its `attributes`"):
+        us.declare(FRAME[:0], epsilon=1, infer=True)
 
 
 def test_what_is_read_off_the_data_is_marked_and_warned_about():

@@ -123,7 +123,8 @@ class QueryError(UnderstudyError):
 class TooLargeError(QueryError):
     """A table of `cells` cells was refused before it was allocated; at most `limit` are allowed.
 
-    `what` names the table in the message, and `why` says what becomes of cells up to the limit.
+    `what` names the table in the message, and `why` says what becomes of cells up to the limit; `problem` stands
+    in place of both, where something else than the number of cells is told.
     """
 
     code = "too-large"
@@ -136,10 +137,11 @@ class TooLargeError(QueryError):
         limit: int,
         why: str = "are held at once",
         remedy: str = "Ask about fewer attributes, or declare coarser bins",
+        problem: str = "",
     ) -> None:
         self.cells = cells
         self.limit = limit
-        problem = f"{what} has {cells:,} cells; at most {limit:,} {why}"
+        problem = problem or f"{what} has {cells:,} cells; at most {limit:,} {why}"
         super().__init__(problem, remedy=remedy, text=f"{problem}. {remedy}.")
 
 

@@ -52,13 +52,27 @@ def default_limit() -> int:
     return physical() // SHARE
 
 
+_SIZES = ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "KB"))
+
+
 def as_text(amount: int) -> str:
     """An amount of memory for people.
 
-    >>> as_text(2_500_000_000), as_text(640_000), as_text(12)
-    ('2.5 GB', '640 KB', '12 bytes')
+    >>> as_text(2_500_000_000), as_text(640_000), as_text(12), as_text(1)
+    ('2.5 GB', '640 KB', '12 bytes', '1 byte')
     """
-    for size, unit in ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "KB")):
+    for size, unit in _SIZES:
         if amount >= size:
             return f"{amount / size:.3g} {unit}"
-    return f"{amount} bytes"
+    return f"{amount} byte{'' if amount == 1 else 's'}"
+
+
+def rounded_up(amount: int) -> int:
+    """An amount of memory with two digits, or three that begin with a one: the next one that is not smaller.
+
+    >>> rounded_up(107_844_001), rounded_up(999_000), rounded_up(52_100)
+    (108000000, 1000000, 53000)
+    """
+    digits = len(str(amount)) - (3 if str(amount).startswith("1") else 2)
+    step = 10 ** max(digits, 0)
+    return -(-amount // step) * step

@@ -36,6 +36,20 @@ def check_no_dangling_link(path: Path) -> None:
         )
 
 
+def check_no_database(path: Path) -> None:
+    """Refuse to replace a database: a ledger, a server's state, a table. What is written here is never one."""
+    if not path.is_file():
+        return
+    with open(path, "rb") as file:
+        start = file.read(16)
+    if start.startswith(b"SQLite format 3") or start[8:12] == b"DUCK":
+        raise ParameterError(
+            "the file to write is a database, perhaps a ledger, and is not replaced",
+            remedy="name another file",
+            detail=f"{path} is a database, perhaps a ledger, and is not replaced: name another file",
+        )
+
+
 def write_file(path: Path, content: str | bytes, *, overwrite: bool = False, private: bool = False) -> None:
     """Write a new file, or with `overwrite` one that is there; text as UTF-8. Raises as `new_file`.
 
@@ -50,9 +64,11 @@ def new_file(path: Path, *, overwrite: bool = False, private: bool = False) -> I
     """A new file to write into, or with `overwrite` one that is there, emptied.
 
     Whether a file is there is decided by the very call that opens it: a file or a link that appeared after a check
-    is neither replaced nor followed. Raises ParameterError where one is in the way.
+    is neither replaced nor followed. Raises ParameterError where one is in the way, and for a database.
     """
     check_no_dangling_link(path)
+    if overwrite:
+        check_no_database(path)
     new = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
     flags = os.O_WRONLY | os.O_TRUNC if overwrite and path.exists() else new
     try:

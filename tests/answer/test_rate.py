@@ -104,7 +104,7 @@ def test_what_nobody_vouches_for_stays_so():
         ("count within sex", "groups after by"),
         ("rate smoker = true within sex, sex", "twice after within"),
         ("largest age", "count, share or rate"),
-        ("mean smoker", "SELECT avg"),
+        ("mean smoker", "share smoker = true"),
     ],
 )
 def test_questions_that_mix_them_up_are_told_which_is_which(text, said):

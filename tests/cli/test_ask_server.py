@@ -50,6 +50,18 @@ def test_a_served_table_is_asked_priced_and_told_what_is_left(ask):
     assert again[0]["answers"][0]["request"] == "mine"
 
 
+def test_a_dry_run_of_what_cannot_be_paid_ends_as_the_question_would(ask):
+    dear = ("count by sex", "--rho", "1")
+    for words in (("--dry-run",), ("--yes",)):
+        assert "remains" in ask(*dear, *words, status=1).stderr
+    (plain,) = json.loads(ask(*dear, "--dry-run", "--json", status=1).stdout)
+    assert plain["payable"] is False
+    assert plain["refusal"]["kind"] == "InsufficientBudgetError"
+    several = ("count by sex", "count by age", "--rho", "0.008", "--dry-run")  # each alone could be paid
+    assert [one["payable"] for one in json.loads(ask(*several, "--json", status=1).stdout)] == [True, False]
+    assert "what is left does not pay for it" in ask(*several, status=1).stdout
+
+
 def test_the_rows_are_written_where_they_are_wanted(ask, tmp_path):
     ask("count by sex", "--rho", "1e-5", "-o", "answer.csv")
     assert (tmp_path / "answer.csv").read_text().splitlines()[0].startswith('"sex"')

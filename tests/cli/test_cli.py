@@ -52,6 +52,17 @@ def test_init_then_check_then_ask(folder):
     assert (folder / "understudy.ledger").exists()
 
 
+def test_init_of_tables_of_which_nothing_can_be_declared(tmp_path):
+    (tmp_path / "header.csv").write_text("age,sex\n")
+    refused = call("init", "header.csv", cwd=tmp_path, status=1)
+    assert "header.csv has no rows" in refused.stderr
+    assert not (tmp_path / "understudy.yml").exists()
+    (tmp_path / "blank.csv").write_text("age,sex\n,\n")
+    blank = call("init", "blank.csv", cwd=tmp_path, status=1)
+    assert "No column could be declared" in blank.stderr
+    assert "no attribute is declared" in call("check", cwd=tmp_path, status=2).stderr
+
+
 def test_answers_for_machines(folder):
     done = apart("ask", "count age<18", "share by sex", "--epsilon", "0.25", "--yes", "--json", cwd=folder)
     reply = json.loads(done.stdout)
@@ -135,7 +146,7 @@ def test_a_ledger_is_verified_and_exported(folder):
     assert "NOT SOUND" in call("ledger", "verify", cwd=folder, status=1).stdout
     refused = call("ask", "count sex=M", "--epsilon", "0.4", cwd=folder, status=1)
     assert "changed or lost" in refused.stderr
-    call("ledger", "export", "-o", "forged.py", cwd=folder)
+    call("ledger", "export", "-o", "forged.py", "--as-it-is", cwd=folder, status=1)
     checked = [sys.executable, "-I", "forged.py"]
     assert subprocess.run(checked, cwd=folder, capture_output=True, check=False).returncode == 1
 

@@ -39,6 +39,64 @@ def test_every_price_is_told_as_a_part_of_the_whole(folder):
     assert dry[0]["forecast"][0]["unit"] == "share of all rows"
 
 
+def test_a_dry_run_of_what_cannot_be_paid_ends_as_the_question_would(tmp_path, folder):
+    write_project(tmp_path, budget="{epsilon: 1}")
+    call("ask", "count by sex", "--epsilon", "0.9", "--yes", cwd=folder)
+    dear = ("ask", "count by sex", "--epsilon", "0.5")
+    dry, asked = (call(*dear, *more, cwd=folder, status=1) for more in (("--dry-run",), ()))
+    assert "would take 50% of the budget (epsilon 0.5)\n  what is left does not pay for it" in dry.stdout
+    assert dry.stderr.splitlines()[-1] == asked.stderr.splitlines()[-1]
+    assert "this costs epsilon 0.5 and 0.1 remains" in dry.stderr
+    (plain,) = json.loads(call(*dear, "--dry-run", "--json", cwd=folder, status=1).stdout)
+    assert plain["payable"] is False
+    assert plain["refusal"]["kind"] == "InsufficientBudgetError"
+    assert "0.1 remains" in plain["refusal"]["message"]
+    (plain,) = json.loads(call("ask", "count", "--epsilon", "5", "--dry-run", "--json", cwd=folder).stdout)
+    assert plain["payable"] is True  # the number of rows is public here
+    several = ("ask", "count by sex", "count by age", "--epsilon", "0.06", "--dry-run", "--json")
+    plain = json.loads(call(*several, cwd=folder, status=1).stdout)
+    assert [one["payable"] for one in plain] == [True, False]  # each alone could be paid
+    assert "0.04 remains" in plain[1]["refusal"]["message"]
+    named = ("ask", "count by sex", "--epsilon", "0.1", "--request", "r")
+    call(*named, "--yes", cwd=folder)
+    assert "paid for under its request: takes nothing more" in call(*named, "--dry-run", cwd=folder).stdout
+    other = ("ask", "count by age", "--epsilon", "0.1", "--request", "r")
+    for more in (("--dry-run",), ()):
+        said = call(*other, *more, cwd=folder, status=1)
+        assert "the request id 'r' was used for another question" in said.stderr
+        assert "takes nothing more" not in said.stdout
+    assert "0 remains" in call(*named, "--dry-run", "--request", "s", cwd=folder, status=1).stderr
+
+
+def test_a_dry_run_counts_with_the_limit_of_the_analyst(tmp_path, folder):
+    write_project(tmp_path, budget="{epsilon: 1}")
+    file = folder / "understudy.yml"
+    file.write_text(file.read_text() + "limits: {analyst: 0.1}\n")
+    for words in (("--dry-run",), ()):
+        said = call(
+            "ask", "count by sex", "--epsilon", "0.2", "--analyst", "ada", *words, cwd=folder, status=1
+        )
+        assert "0.1 remains within the limit for analyst 'ada'" in said.stderr
+
+
+def test_a_dry_run_in_a_session_ends_as_the_questions_would(tmp_path, folder):
+    write_project(tmp_path, budget="{epsilon: 1}")
+    call("ask", "count by sex", "--epsilon", "0.99", "--yes", cwd=folder)
+    session = ("ask", "--session", "s", "--alpha", "0.1", "--dry-run")
+    for words in (("count by sex", "--error", "3"), ("--buy", "ranges(age)")):
+        assert "0.01 remains" in call(*session, *words, cwd=folder, status=1).stderr
+        assert "0.01 remains" in call(*session[:-1], *words, cwd=folder, status=1).stderr
+        (plain,) = json.loads(call(*session, *words, "--json", cwd=folder, status=1).stdout)
+        assert plain["payable"] is False
+        assert "0.01 remains" in plain["refusal"]["message"]
+    said = call(*session, "count by sex", cwd=folder).stdout  # a stand-in answers, and the status is 0
+    assert "does not pay for it: a stand-in would answer, and nobody would vouch for it" in said
+    assert "uncertified" in call(*session[:-1], "count by sex", cwd=folder).stdout
+    (plain,) = json.loads(call(*session, "count by sex", "--json", cwd=folder).stdout)
+    assert plain["payable"] is False
+    assert "refusal" not in plain
+
+
 def test_a_large_epsilon_is_written_out():
     for epsilon, told in ((100, "about epsilon 100 of 100 "), (1000, "about epsilon 1000 of 1000 ")):
         budget = Budget.of(epsilon, 1e-9)

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from contextlib import closing
+from functools import partial
 
+import duckdb
 import pytest
 
+import understudy as us
 from people import declaration, write_project
 from program import call
 from understudy.declaration.file import parse
@@ -55,6 +59,77 @@ def test_half_a_ledger_is_not_a_new_one(tmp_path):
     sqlite3.connect(file).executescript("CREATE TABLE t (x); INSERT INTO t VALUES (1)")
     log.write_bytes(b"entries")
     assert is_there(file)
+
+
+def test_a_start_writes_neither_its_declaration_nor_its_page_over_its_ledger(tmp_path, monkeypatch):
+    for name in ("UNDERSTUDY_LEDGER", "UNDERSTUDY_WITNESS"):
+        monkeypatch.delenv(name, raising=False)
+    (tmp_path / "t.csv").write_text("a,b\n" + "".join(f"{i % 50},{i % 7}\n" for i in range(3_000)))
+    ledger = tmp_path / "understudy.ledger"
+    for begun in (False, True):
+        if begun:
+            call("start", "t.csv", cwd=tmp_path)
+        before = ledger.read_bytes() if begun else None
+        for name in ("understudy.ledger", "understudy.ledger-wal", "t.csv"):
+            if begun or name != "t.csv":
+                call("start", "t.csv", "-o", name, "--overwrite", cwd=tmp_path, status=1)
+            call("start", "t.csv", "--report", name, cwd=tmp_path, status=2)
+        assert (ledger.read_bytes() if ledger.exists() else None) == before  # nothing was bought, either
+    assert "sound" in call("ledger", "verify", cwd=tmp_path).stdout
+
+
+def test_no_output_replaces_a_database(folder, tmp_path):
+    """Another project's ledger is as little replaced as one's own, whatever --overwrite says."""
+    call("ask", "count by sex", cwd=folder)
+    other = folder / "other.db"
+    for make in (
+        lambda: sqlite3.connect(other).executescript("CREATE TABLE t (x)"),
+        lambda: duckdb.connect(other).close(),
+    ):
+        make()
+        before = other.read_bytes()
+        for command in (
+            ("ledger", "export", "-o", "other.db", "--overwrite"),
+            ("ledger", "show", "--html", "other.db", "--overwrite"),
+            ("start", "people.csv", "-o", "new.yml", "--report", "other.db"),
+        ):
+            assert "is a database" in call(*command, cwd=folder, status=2).stderr
+        with pytest.raises(ParameterError, match="is a database"):
+            write_file(other, "text", overwrite=True)
+        assert other.read_bytes() == before
+        other.unlink()
+
+
+def test_what_is_no_file_is_no_ledger(folder):
+    place = folder / "understudy.ledger"
+    commands = [("ask", "count by sex"), ("ledger", "show"), ("ledger", "verify"), ("check",)]
+    for make, remove, words in (
+        (place.mkdir, place.rmdir, "is a folder"),
+        (partial(os.mkfifo, place), place.unlink, "is no file"),
+        (partial(place.symlink_to, place), place.unlink, "cannot be looked at: Too many levels of symbolic"),
+    ):
+        make()
+        for command in commands:
+            assert f"understudy.ledger {words}" in call(*command, cwd=folder, status=1).stderr
+        remove()
+
+
+def test_a_ledger_whose_place_a_folder_takes_is_not_said_to_have_two_names(folder):
+    opened = us.open(folder / "understudy.yml")
+    opened.ask("count by sex", epsilon=0.1)
+    (folder / "understudy.ledger").unlink()
+    (folder / "understudy.ledger").mkdir()
+    with pytest.raises(LedgerError, match="is a folder"):
+        opened.ask("count by sex", epsilon=0.1)
+    opened.close()
+
+
+def test_a_ledger_that_does_not_say_its_version_is_told_so(folder):
+    call("ask", "count by sex", cwd=folder)
+    with closing(sqlite3.connect(folder / "understudy.ledger")) as raw:
+        raw.executescript("DELETE FROM understudy_schema")
+    for command in (("ask", "count by sex"), ("ledger", "show"), ("ledger", "verify"), ("ledger", "export")):
+        assert "does not say by which program it was written" in call(*command, cwd=folder, status=1).stderr
 
 
 def test_a_ledger_that_cannot_be_looked_at_is_not_called_absent(tmp_path, monkeypatch):

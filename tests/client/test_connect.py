@@ -134,6 +134,28 @@ class TestAsking:
             ada.ask(3)
         with pytest.raises(ParameterError, match="one price"):
             ada.ask("count", epsilon=1, rho=1)
+        for wrong in (3, b"count", None, ["count"]):
+            for put in (ada.quote, ada.session().price, lambda text: ada.table().quote_all([text])):
+                with pytest.raises(QueryError, match="is text"):
+                    put(wrong)
+        for wrong in ("count", b"count", None, 3):
+            for put in (ada.table().quote_all, ada.ask_all):
+                with pytest.raises(QueryError, match="are a list of texts"):
+                    put(wrong)
+        with pytest.raises(ParameterError, match="a request's name is text, not 7"):
+            ada.ask("count", request=7)
+        with pytest.raises(ParameterError, match="`at_once` is a number from 1 to 16, not 'x'"):
+            ada.ask_all(["count"], at_once="x")
+
+    @pytest.mark.parametrize("name", ["epsilon", "rho", "error", "most"])
+    @pytest.mark.parametrize("wrong", ["x", "0.1", True, [1], 1j, float("nan"), 10**400])
+    def test_what_is_no_number_is_refused_as_for_a_table_of_ones_own(self, ada, name, wrong):
+        session = ada.session()
+        doors = [ada.ask] if name == "most" else [ada.ask, ada.quote]
+        doors += {"error": [session.ask, session.price], "most": [session.ask]}.get(name, [])
+        for door in doors:
+            with pytest.raises(ParameterError, match=f"{name} must be"):
+                door("count by job", **{name: wrong})
 
     def test_a_condition_may_cut_bins_and_its_groups_are_parts_of_them(self, server, ada):
         told = ada.ask("count age < 28 by age")

@@ -74,6 +74,8 @@ def test_without_a_token_the_error_says_where_to_put_one():
 def test_what_is_no_token_is_refused_without_being_shown(bad):
     with pytest.raises(ParameterError, match="is no token") as caught:
         found_token(ADDRESS, bad)
+    with pytest.raises(ParameterError, match="is no token"):
+        found_token(ADDRESS, 7)  # type: ignore[arg-type]
     assert not bad.strip() or bad not in str(caught.value)
 
 

@@ -212,7 +212,8 @@ def test_one_person_moves_the_people_of_few_keys_by_one(rows, more, keys_each):
         ("2024-02-29 12:30:00", "moment"), ("1,234.5", "thousands"), ("1.234,5", "comma"), ("3,5", "comma"),
         ("$1,200", "currency"), ("€ 3.50", "currency"), ("€ 3,50", "currency comma"), ("N/A", "text"),
         ("20%", "per cent"), ("-3 %", "per cent"), ("13.5%", "per cent point"), ("13,5 %", "per cent comma"),
-        ("%", "text"), ("a%", "text"),
+        ("%", "text"), ("a%", "text"), ("007", "code"), ("01067", "code"), ("1" * 19, "code"), ("0", "whole"),
+        ("1" * 18, "whole"), ("-07", "whole"), ("17.0", "whole point"), ("17.", "whole point"), ("007.5", "real"),
     ],
 )  # fmt: skip
 def test_each_text_is_written_in_one_way(text, writing, tmp_path: Path):

@@ -223,3 +223,23 @@ def test_every_allowed_function_is_one_of_values_or_an_aggregate():
         "version",
     )
     assert not any(name.startswith(state) for name in allowed.FUNCTIONS)
+
+
+@pytest.mark.parametrize(
+    ("sql", "problem", "remedy"),
+    [
+        (
+            "SELECT lenght(a) FROM t",
+            "the function lenght is none of those that are allowed",
+            "did you mean length?",
+        ),
+        ("SELECT frobnicate(a) FROM t", "the function frobnicate", "Use functions of numbers"),
+        ("SELECT a FROM t UNION ALL SELECT a, a FROM t", "different numbers of columns", "as many columns"),
+        ("SELECT age(a) FROM t", "", "Check its name and its arguments, or cast them"),
+    ],
+)
+def test_what_is_wrong_with_a_statement_is_named(desk: Desk, sql: str, problem: str, remedy: str):
+    with pytest.raises(StatementError) as refused:
+        desk.run(sql, {"t": Rows.of([("a", "text"), ("aged", "text")], [("x", "y")])})
+    assert problem in refused.value.problem
+    assert remedy in refused.value.remedy

@@ -323,6 +323,26 @@ def test_limits_narrow_and_never_widen(ledgers):
     assert ledger.spent.units == UNITS
 
 
+def test_what_is_tried_is_what_would_be_charged_one_after_the_other(ledgers):
+    limits = Limits(analyst=Fraction(7, 10))
+    ledger, other = ledgers(limits=limits), ledgers(limits=limits, name="other")
+    wanted = [(HALF, "ada"), (HALF, "ada"), (TENTH, "ada"), (HALF, "bob"), (TENTH, "bob")]
+    tried = ledger.tried(wanted)
+    assert ledger.spent.units == 0
+    assert not ledger.is_begun
+    for place, (event, analyst) in enumerate(wanted):
+        expected = tried[place]
+        assert other.due(event, analyst=analyst).cost == expected.cost
+        if expected.refusal is None:
+            assert charge(other, event, request=f"r{place}", analyst=analyst).cost == expected.cost
+        else:
+            with pytest.raises(InsufficientBudgetError) as refused:
+                charge(other, event, request=f"r{place}", analyst=analyst)
+            assert str(refused.value) == str(expected.refusal)
+    assert [one.refusal is None for one in tried] == [True, False, True, False, True]
+    assert ledger.tried([]) == []
+
+
 def test_colluding_analysts_cannot_pass_the_total(ledgers):
     ledger = ledgers(limits=Limits(analyst=Fraction(1, 2)))
     for name in "ab":

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import shutil
-from contextlib import suppress
+import sqlite3
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pandas as pd
 import pytest
+from sqlalchemy import create_engine
 
 import understudy as us
 from people import write_project
@@ -16,6 +18,7 @@ from understudy.cli.release import _noted
 from understudy.declaration.file import copy_place, read
 from understudy.errors import LedgerError
 from understudy.ledger.declared import BEGUN_ANEW, begin_ledger, open_ledger, project_files
+from understudy.ledger.schema import migrate
 from understudy.project import open_project
 from understudy.releases.unfinished import Unfinished
 
@@ -101,7 +104,7 @@ def _log(folder: Path) -> None:
         (_release, "out holds a release of the table"),
         (_export, "ledger_export.py is an export of the ledger"),
         (_unfinished, ".out.unfinished.json is the note of a release that was begun after a charge"),
-        (_log, "understudy.ledger-wal is the log of a ledger that was in use"),
+        (_log, "half of the ledger is missing: understudy.ledger-wal is there, and understudy.ledger is not"),
     ],
 )
 def test_other_traces_tell_as_well(folder, left, words):
@@ -110,6 +113,101 @@ def test_other_traces_tell_as_well(folder, left, words):
     if left is not _log:
         lose(folder)
     assert words in call("ask", "count by sex", cwd=folder, status=1).stderr
+
+
+def _emptied(folder: Path) -> str:
+    lose(folder)
+    (folder / "understudy.ledger").touch()
+    return "understudy.ledger is an empty file"
+
+
+def _fresh_database(folder: Path) -> str:
+    lose(folder)
+    with closing(sqlite3.connect(folder / "understudy.ledger")) as made:
+        made.executescript("PRAGMA journal_mode=WAL; CREATE TABLE other (x)")
+    return "understudy.ledger holds nothing of this table"
+
+
+def _fresh_tables(folder: Path) -> str:
+    lose(folder)
+    engine = create_engine(f"sqlite:///{folder / 'understudy.ledger'}")
+    with engine.begin() as tx:
+        migrate(tx)
+    engine.dispose()
+    return "understudy.ledger holds nothing of this table"
+
+
+def _leads_nowhere(folder: Path) -> str:
+    lose(folder)
+    (folder / "understudy.ledger").symlink_to(folder / "elsewhere.ledger")
+    return "elsewhere.ledger is not there"
+
+
+def _renamed(folder: Path) -> str:
+    file = folder / "understudy.yml"
+    file.write_text(file.read_text().replace("name: people", "name: persons"))
+    return "understudy.ledger holds nothing of this table"
+
+
+@pytest.mark.parametrize("left", [_emptied, _fresh_database, _fresh_tables, _leads_nowhere, _renamed])
+def test_a_file_that_holds_nothing_of_the_ledger_is_no_ledger(folder, left):
+    call("ask", "count by sex", cwd=folder)
+    words = left(folder)
+    file = folder / "understudy.ledger"
+    page = ("ledger", "show", "--html", "page.html")
+    session = ("ask", "count by sex", "--session", "s", "--alpha", "0.2")
+    made = ("release", "--epsilon", "0.1", "--workload", "all-1-way", "-o", "o")
+    for command in (("ask", "count by sex"), session, made, ("ledger", "show"), page, ("check",)):
+        said = call(*command, cwd=folder, status=1).stderr
+        assert f"{words}, but something was charged" in said
+    assert not (folder / "page.html").exists()
+    with pytest.raises(LedgerError, match="To begin another would forget what was spent"):
+        us.open(folder / "understudy.yml")
+    if left is _emptied:
+        assert not file.read_bytes()  # looking writes nothing
+    assert "Began the ledger" in call("ledger", "new", cwd=folder).stdout
+    call("ask", "count by sex", cwd=folder)
+
+
+def test_an_empty_file_without_a_trace_is_a_first_use(folder):
+    """A file of no bytes may be what a program left that ended before its first charge."""
+    (folder / "understudy.ledger").touch()
+    assert "nothing was charged yet" in call("ledger", "show", cwd=folder).stdout
+    assert (folder / "understudy.ledger").stat().st_size == 0
+    call("ask", "count by sex", cwd=folder)
+
+
+def test_a_database_that_holds_nothing_of_the_ledger_is_no_ledger(folder, postgres, monkeypatch):
+    call("ask", "count by sex", cwd=folder)
+    monkeypatch.setenv("UNDERSTUDY_LEDGER", postgres.render_as_string(hide_password=False))
+    for command in (("ask", "count by sex"), ("ledger", "show"), ("check",)):
+        said = call(*command, cwd=folder, status=1).stderr
+        assert "holds nothing of this table, but something was charged" in said
+    call("ledger", "new", cwd=folder)
+    call("ask", "count by sex", cwd=folder)
+
+
+def test_a_declaration_that_was_paid_for_is_a_trace_of_its_ledger(tmp_path, monkeypatch):
+    for name in ("UNDERSTUDY_LEDGER", "UNDERSTUDY_WITNESS"):
+        monkeypatch.delenv(name, raising=False)
+    (tmp_path / "t.csv").write_text("a,b\n" + "".join(f"{i % 50},{i % 7}\n" for i in range(3_000)))
+    begin = ("start", "t.csv", "--epsilon", "1")
+    call(*begin, cwd=tmp_path)
+    kept = lose(tmp_path)
+    words = "understudy.yml was written by `understudy start`, which pays for what it declares"
+    session = ("ask", "count", "--session", "s", "--alpha", "0.2")
+    made = ("release", "--epsilon", "0.1", "--workload", "all-1-way", "-o", "o")
+    for emptied in (False, True):
+        if emptied:
+            (tmp_path / "understudy.ledger").touch()
+        dry = (*begin, "--dry-run", "--overwrite")
+        for command in (("ask", "count"), session, made, ("check",), begin, (*begin, "--overwrite"), dry):
+            assert words in call(*command, cwd=tmp_path, status=1).stderr, command
+        with pytest.raises(LedgerError, match="was written by `understudy start`"):
+            us.open(tmp_path)
+        assert words in call("serve", "--check", cwd=tmp_path, status=1).stderr
+    put_back(kept)
+    call("ask", "count", cwd=tmp_path)
 
 
 def test_what_another_table_left_is_no_trace_of_this_one(folder):

@@ -100,6 +100,8 @@ def test_two_spellings_are_one_question():
         ("count age<17", "17 is not a bin edge of age; nearest: 10 and 20: try age < 10 or age < 20"),
         ("count age<=10", "age <= 10 cuts the bin 10-19; try age < 10 or age < 20"),
         ("count income>0.5", "income > 0.5 cuts"),
+        ("max age", "hang on single rows, which are private; quantiles come close"),
+        ("count sex = 'F", "is a quote open?"),
         ("median age", "quantiles are asked in SQL: SELECT avg(age), median(age) FROM …"),
         ("count sex=F age<10", "a question reads: count age < 30"),
         ("count agee<10", "no attribute 'agee'; the domain has: age"),

@@ -255,7 +255,10 @@ def test_a_release_that_is_too_large_says_so_with_options(folder):
         "-o",
         "out",
     )
-    assert "Draw fewer synthetic rows (--rows)" in call("release", *rows, cwd=folder, status=2).stderr
+    assert (
+        "Draw fewer synthetic rows, at most --rows 3500000, then residual fits"
+        in call("release", *rows, cwd=folder, status=2).stderr
+    )
     assert not (folder / "understudy.ledger").exists()
 
 

@@ -118,7 +118,9 @@ def test_looks_that_count_too_much_at_once_are_refused_before_the_first_debit(mo
 
 def test_more_rows_than_fit_are_refused_before_the_first_debit():
     p = project([3, 3], 100)
-    with pytest.raises(TooLargeError, match=r"synthetic rows.*Nothing was spent. Draw fewer synthetic rows"):
+    with pytest.raises(
+        TooLargeError, match=r"synthetic rows.*Nothing was spent. Draw fewer synthetic rows, at most `rows="
+    ):
         us.release(p, us.marginals(1), epsilon=0.1, memory=10**8, rows=10**9)
     assert p.ledger.spent.units == 0
 

@@ -12,8 +12,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+import understudy as us
 from understudy.declaration.file import parse
-from understudy.errors import DomainError, InsufficientBudgetError, ParameterError, RefusedError
+from understudy.errors import (
+    DomainError,
+    InsufficientBudgetError,
+    ParameterError,
+    RefusedError,
+    UnderstudyError,
+)
 from understudy.ledger.place import ledger_place
 from understudy.ledger.store import DurableLedger
 from understudy.privacy.budget import Budget
@@ -194,6 +201,43 @@ def test_mistakes_are_told_before_what_stands_in_the_way():
     with pytest.raises(ParameterError, match="cells_limit must be at least 1"):
         release(with_delta, "2-way", epsilon=1, method="residual", cells_limit=0)
     assert about.ledger.spent.units == with_delta.ledger.spent.units == 0
+
+
+# ---- too little memory is allowed
+
+
+@pytest.mark.parametrize("method", ["auto", *(name for name in COMMAND_LINE if name != "ic")])
+@pytest.mark.parametrize("memory", [1, 10**4, 10**5, 10**6, 10**7, 10**8])
+@pytest.mark.parametrize("size", SIZES)
+def test_the_memory_and_the_rows_that_a_refusal_names_are_enough(size, memory, method):
+    """Whoever follows the advice is not refused again: by `forecast`, which decides as `release` does.
+
+    `ic` certifies nothing for so few people, whatever its memory.
+    """
+    about = project(SIZES[size], DELTA)
+    asked: dict[str, Any] = {"epsilon": 1, "method": method, "memory": memory, "rows": 10_000}
+    try:
+        us.forecast(about, "2-way", **asked)
+        return
+    except UnderstudyError as refused:
+        told = str(refused)
+    advice = told.partition("Nothing was spent. ")[2]
+    assert advice, told
+    assert "at most 0" not in told
+    for name, number in re.findall(r"`(memory|rows)=(\d+)`", advice):
+        us.forecast(about, "2-way", **{**asked, name: int(number)})
+        tighter = int(number) * 9 // 10 if name == "memory" else -(-int(number) * 12 // 10)
+        with pytest.raises(UnderstudyError):  # and it is not much more than enough
+            us.forecast(about, "2-way", **{**asked, name: tighter})
+
+
+@pytest.mark.parametrize("wrong", [0, -1, True, 1.5, "8GB"])
+def test_memory_is_a_positive_number_of_bytes(wrong):
+    about = project(SIZES["small"], DELTA)
+    for call in (us.forecast, us.release):
+        with pytest.raises(ParameterError, match="`memory` is a positive number of bytes, not"):
+            call(about, us.marginals(1), epsilon=0.1, memory=wrong)
+    assert about.ledger.spent.units == 0
 
 
 # ---- too little is left

@@ -221,6 +221,66 @@ def test_an_unfinished_run_can_be_closed(folder, run):
     assert "no unfinished release" in run("--out", "out", "--abandon", cwd=folder, status=2).stderr
 
 
+def test_a_dry_run_of_what_cannot_be_paid_ends_as_the_release_would(folder, run):
+    run("--out", "out", *TINY[:-1], "1.5", cwd=folder)
+    dear = ("--method", "tiny", "--workload", "1-way", "--epsilon", "1")
+    dry = run("--dry-run", *dear, cwd=folder, status=1)
+    assert (
+        "this costs epsilon 1 and 0.5 remains. Nothing was spent. Give a smaller --epsilon: at most 0.5"
+        in (dry.stderr)
+    )
+    assert (
+        dry.stderr.splitlines()[-1]
+        == (run("--out", "more", *dear, "--yes", cwd=folder, status=1).stderr.splitlines()[-1])
+    )
+    plain = json.loads(run("--dry-run", *dear, "--json", cwd=folder, status=1).stdout)
+    assert plain["payable"] is False
+    assert "0.5 remains" in plain["refusal"]["message"]
+    plain = json.loads(run("--dry-run", *dear[:-1], "0.5", "--json", cwd=folder).stdout)
+    assert plain["payable"] is True
+    assert plain["rest"] == plain["cost"] == {"epsilon": 0.5}
+
+
+def test_a_dry_run_goes_on_where_the_release_would(folder, run, monkeypatch):
+    """A run that was stopped is told with what it has bought, and what it would still cost."""
+
+    def stopped(*_: object, **__: object) -> None:
+        raise RuntimeError("stopped after the last step")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Release, "save", stopped)
+        with pytest.raises(RuntimeError):
+            run("--out", "out", *TINY[:-1], "1.5", "--name", "mine", cwd=folder)
+    before = visible(folder)
+    same = ("--dry-run", "--out", "out", *TINY[1:-1], "1.5")
+    said = run(*same, cwd=folder).stdout
+    assert (
+        "mine was begun before, and 75% of the budget (epsilon 1.5) that it bought is not paid again" in said
+    )
+    assert "for at most 0% of the budget (epsilon 0) more" in said
+    plain = json.loads(run(*same, "--json", cwd=folder).stdout)
+    assert (plain["run"], plain["paid"], plain["rest"]) == ("mine", {"epsilon": 1.5}, {"epsilon": 0.0})
+    by_name = json.loads(run("--dry-run", *TINY[1:-1], "1.5", "--name", "mine", "--json", cwd=folder).stdout)
+    assert by_name["rest"] == {"epsilon": 0.0}
+    assert "asked for something else" in run(*same[:-1], "1.2", cwd=folder, status=1).stderr
+    assert "is called mine" in run(*same, "--name", "yours", cwd=folder, status=2).stderr
+    assert visible(folder) == before  # a dry run leaves the note as it is
+    unknown = json.loads(run("--dry-run", *TINY[1:], "--name", "mine", "--json", cwd=folder).stdout)
+    assert unknown["rest"] == {"epsilon": 0.5}
+    run("--out", "out", *TINY[:-1], "1.5", cwd=folder)
+    assert "out exists" in run(*same, cwd=folder, status=1).stderr
+
+
+def test_a_dry_run_closes_no_release(folder, run):
+    note = Unfinished(folder / "out")
+    note.begin({"table": "people"}, "release-1")
+    assert (
+        "leave one of them out" in run("--out", "out", "--abandon", "--dry-run", cwd=folder, status=2).stderr
+    )
+    assert note.name() == "release-1"
+    assert "name the folder" in run("--abandon", cwd=folder, status=2).stderr
+
+
 def test_notes(folder, run):
     note = Unfinished(folder / "out")
     assert note.begin({"a": 1}, "first") == "first"

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import random
 import signal
+import sqlite3
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from http.client import HTTPException
 from pathlib import Path
 
@@ -137,6 +139,25 @@ def test_a_ledger_that_goes_and_comes_back(tmp_path):
         assert served_again(client, "count by area")["answer"]["source"] == "measured"
         assert client.ask("count by sex", request="r")[1] == first
         assert client.get("/readyz")[0] == 200
+
+
+def test_an_auditor_is_not_handed_an_unsound_ledger_as_a_sound_one(tmp_path):
+    configured = config(people(tmp_path))
+    [ada], [eve] = tokens(configured, "ada"), tokens(configured, "eve", role="auditor")
+    with serving(configured) as service:
+        assert Client(service, ada).ask("count by sex", epsilon=0.1)[0] == 200
+        auditor = Client(service, eve)
+        status, text, headers = auditor("GET", "/v1/ledger/export?table=people")
+        assert (status, headers["content-disposition"]) == (200, 'attachment; filename="ledger.py"')
+        with closing(sqlite3.connect(tmp_path / "understudy.ledger")) as raw:
+            raw.execute("UPDATE understudy_entry SET cost = 1 WHERE kind = 'debit'")
+            raw.commit()
+        status, told, _ = auditor("GET", "/v1/ledger/export?table=people")
+        assert status == 422
+        assert "is not sound" in str(told)
+        status, text, headers = auditor("GET", "/v1/ledger/export?table=people&as_it_is=true")
+        assert (status, headers["content-disposition"]) == (200, 'attachment; filename="ledger-not-sound.py"')
+        assert text.decode().startswith("# NOT SOUND")
 
 
 def test_a_table_that_goes_and_comes_back(tmp_path):

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
+import understudy as us
 from session_table import DOMAIN
 from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain
+from understudy.errors import QueryError
 from understudy.query.box import Box
 from understudy.query.marginal import Marginal
 from understudy.query.quantiles_of_bins import QuantilesOfBins, can_hold
 from understudy.sessions.quantile_search import QuantileSearch
+from unit_table import declared
 
 
 def search_of(bins: int, levels: tuple[float, ...], width: float) -> QuantileSearch:
@@ -83,3 +87,21 @@ def test_the_count_up_to_an_edge_is_the_question_that_anybody_asks():
         "sex": [0.0, 1.0, 0.0],
     }
     assert search.upto((1,), 9).clique == ("sex",)
+
+
+@pytest.mark.parametrize(
+    ("asked", "statement"),
+    [
+        ("median income", "SELECT median(income) FROM t"),
+        ("quantile 0.9 income", "SELECT quantile_cont(income, 0.9) FROM t"),
+        ("quantile 0.9 income by sex", "SELECT sex, quantile_cont(income, 0.9) FROM t GROUP BY sex"),
+    ],
+)
+def test_a_quantile_in_the_small_language_is_told_its_own_statement(asked: str, statement: str) -> None:
+    table = declared(("income", "sex"), budget="{epsilon: 200, delta: 1e-9}", neighbours="replace")
+    people = pd.DataFrame({"income": np.arange(5_000.0), "sex": ["F", "M"] * 2_500})
+    session = us.session(us.Project.frame(people, table), alpha=0.02)
+    with pytest.raises(QueryError) as refusal:
+        session.ask(asked)
+    assert statement.replace(" FROM t", " FROM … (the name of the table)") in refusal.value.remedy
+    assert session.price(statement).units > 0

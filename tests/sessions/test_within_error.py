@@ -10,8 +10,10 @@ import pandas as pd
 import pytest
 
 import understudy as us
+from understudy.declaration.file import parse
 from understudy.errors import InsufficientBudgetError, ParameterError, RefusedError, RequestConflictError
 from understudy.ledger.memory import MemoryLedger
+from understudy.noise.samplers import SeededNoise
 from understudy.privacy.cost import UNITS
 from understudy.sessions.session import Session
 from unit_table import ROWS, declared
@@ -41,12 +43,12 @@ def opened(
     budget: str = "{epsilon: 200, delta: 1e-9}",
     neighbours: str = "replace",
     ledger: MemoryLedger | None = None,
+    drawn: SeededNoise | None = None,
     **terms: Any,
 ) -> Session:
     table = declared(NAMES, budget=budget, neighbours=neighbours)
-    return us.session(
-        us.Project.frame(rows(), table, ledger=ledger), **{"alpha": 0.02, "beta": LUCK, **terms}
-    )
+    project = us.Project.frame(rows(), table, ledger=ledger, noise=drawn)
+    return us.session(project, **{"alpha": 0.02, "beta": LUCK, **terms})
 
 
 def spent(session: Session) -> int:
@@ -205,11 +207,88 @@ def test_a_price_that_rows_turn_out_to_be_too_few_for_is_not_exceeded() -> None:
 
 def test_bins_and_bounds_that_no_noise_keeps_are_refused() -> None:
     session = opened()
-    with pytest.raises(RefusedError, match="no precision"):
+    with pytest.raises(
+        RefusedError, match=r"no precision .* the bins alone can put the answer off by 20,"
+    ) as refusal:
         session.price("SELECT avg(hours) FROM t", error=0.1)
+    assert "`error` above 20," in refusal.value.remedy
+    assert "`resolution`" in refusal.value.remedy
     with pytest.raises(ParameterError):
         session.price("count smoker = true", error=0)
     assert not spent(session)
+
+
+def test_bins_that_may_be_wide_are_named_and_not_the_rows() -> None:
+    """Of a few wide bins it is not known who is in them: asked without an error first, the answer can keep it."""
+    table = parse(
+        """
+        understudy: 1
+        name: t
+        source: t.csv
+        budget: {epsilon: 200, delta: 1e-9}
+        attributes:
+          hours: {type: integer, edges: [0, 2, 4, 6, 8, 10, 12, 40, 80]}
+          sex: {type: category, values: [F, M]}
+        """
+    )
+    people = pd.DataFrame({"hours": np.arange(ROWS) % 8, "sex": np.where(np.arange(ROWS) // 8 % 2, "F", "M")})
+    for question in ("SELECT avg(hours) FROM t", "SELECT sex, avg(hours) FROM t GROUP BY sex"):
+        session = us.session(us.Project.frame(people, table), alpha=0.005, beta=LUCK)
+        with pytest.raises(RefusedError, match="the bins alone can put the answer off by 20,") as refusal:
+            session.ask(question, error=3)
+        assert "rows" not in refusal.value.problem
+        assert "without `error` first" in refusal.value.remedy
+        session.ask(question)
+        session.ask(question, error=3)
+
+
+def test_groups_of_an_expression_and_what_is_divided_by_are_named() -> None:
+    session = opened()
+    with pytest.raises(RefusedError, match="one of its groups may have no rows") as refusal:
+        session.ask("SELECT upper(place), avg(age) FROM t GROUP BY 1", error=1.5)
+    assert "WHERE" in refusal.value.remedy
+    with pytest.raises(RefusedError, match="the number that it divides by may be 0"):
+        session.ask("SELECT sum(age) / sum(income) FROM t", error=1)
+    with pytest.raises(RefusedError, match="it is about no rows"):
+        session.ask("SELECT avg(age) FROM t WHERE age > 1000", error=1)
+    case = "CASE WHEN age < 20 THEN 'young' WHEN place = 'c' AND smoker THEN 'few' ELSE 'old' END"
+    with pytest.raises(
+        RefusedError, match=r"of the rows of one of its groups there are at most .* perhaps none"
+    ):
+        session.ask(f"SELECT {case} AS years, avg(age) FROM t GROUP BY years", error=1)
+
+
+def test_an_error_below_the_least_precision_says_so() -> None:
+    session = opened()
+    question = "SELECT avg(age) FROM t WHERE sex = 'F'"
+    with pytest.raises(RefusedError, match="within 1/16 of a person at the closest") as refusal:
+        session.price(question, error=1e-5)
+    assert "wider `error`" in refusal.value.remedy
+    with pytest.raises(RefusedError, match="within 1/16 of a person"):
+        session.price("count smoker = true", error=0.01)
+
+
+def test_who_cannot_pay_once_the_rows_were_counted_is_not_told_to_ask_again() -> None:
+    """Groups of which fewer rows may be there than the price went by: dearer, and beyond the budget as well."""
+    question = "SELECT hours, avg(age) FROM t WHERE place = 'b' GROUP BY hours"
+    rich = opened(drawn=SeededNoise(1), beta=0.05)
+    price = rich.price(question, error=2)
+    poor = next(
+        session
+        for session in (
+            opened(budget=f"{{epsilon: {1.05**i:.3f}, delta: 1e-9}}", beta=0.05) for i in range(110)
+        )
+        if session.remaining.units >= price.units
+    )
+    with pytest.raises(RefusedError, match="remains") as refusal:
+        poor.ask(question, error=2)
+    assert "ask again" not in str(refusal.value)
+    rich = opened(beta=0.05)
+    with pytest.raises(
+        RefusedError, match=r"may be as few as [0-9,]+, where the price that was told went by"
+    ):
+        rich.ask(question, error=2)
+    rich.ask(question, error=2)
 
 
 def test_what_cannot_be_paid_is_refused() -> None:

@@ -86,7 +86,7 @@ RECORDED = {
     ),
     "stddev": Written(
         "SELECT stddev(children) FROM town",
-        refused="is the variance",
+        refused="is the standard deviation",
         instead="SELECT sqrt(avg(children * children) - avg(children) * avg(children)) FROM town",
     ),
     "percentile": Written("SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY income) FROM town"),

@@ -23,23 +23,27 @@ import understudy as us
 import understudy.starting.start as starting
 from page_checks import read_page
 from program import call
+from understudy.curator import column_curator
 from understudy.declaration.declaration import SourceSpec, Undecodable
 from understudy.declaration.file import read
 from understudy.errors import InsufficientBudgetError, LedgerError, RefusedError, SourceError
 from understudy.ledger import export, verifier
 from understudy.ledger.declared import open_ledger
 from understudy.ledger.witness import Witness
+from understudy.mechanism.column_profile.profile import ColumnProfile
 from understudy.noise.samplers import SeededNoise
 from understudy.privacy.event import GaussianNoise
 from understudy.privacy.key_event import TruncatedGeometricKeys
 from understudy.privacy.relation import Neighbours
 from understudy.rational import exact
 from understudy.starting import opening
+from understudy.starting.described import of_numbers
 from understudy.starting.find_keys import find_keys
 from understudy.starting.start import FORMER, budget_of, start
 from understudy.starting.summary import summary
 from understudy.starting.written import reading_of
-from understudy.table.column_reader import MISSING_WORDS, WRITINGS, ValueKind
+from understudy.table import column_reader
+from understudy.table.column_reader import MISSING_WORDS, WRITINGS, NumberReading, ValueKind
 from understudy.table.source import open_source
 
 ROWS = 6_000
@@ -326,7 +330,7 @@ def test_a_file_that_is_there_is_not_replaced_and_nothing_is_spent(messy, tmp_pa
         started(messy, target)
     target.write_text("# Written by `understudy start`: in a ledger that is gone\n")
     for overwrite in (False, True):
-        with pytest.raises(LedgerError, match="paid for in a ledger"):
+        with pytest.raises(LedgerError, match="was written by `understudy start`"):
             started(messy, target, overwrite=overwrite)
     assert not list(tmp_path.glob("*.ledger*"))
     with pytest.raises(SourceError, match="no file"):
@@ -377,6 +381,11 @@ def test_the_command_says_what_it_made_and_repeats_for_nothing(messy, tmp_path):
     again = json.loads(call("start", str(messy), "--epsilon", "20", "--json", cwd=tmp_path).stdout)
     assert again["repeated"]
     assert again["columns"] == told["columns"]
+    listed = " ".join(call("ledger", "show", cwd=tmp_path).stdout.split())
+    assert "how 12 columns are written, of all rows" in listed
+    assert "of 1 of the rows" not in listed
+    call("ledger", "show", "--html", "page.html", cwd=tmp_path)
+    assert "of 1 of the rows" not in (tmp_path / "page.html").read_text()
 
 
 def test_a_dry_run_tells_the_price_and_the_noise_and_buys_nothing(messy, project, tmp_path):
@@ -429,6 +438,12 @@ def written(**shares):
         ({"day_or_month": 1}, None),
         ({"day_month": 0.5, "month_day": 0.5}, None),
         ({"flag": 1}, None),
+        ({"whole": 0.7, "code": 0.3}, None),
+        ({"code": 1}, None),
+        ({"whole": 0.99, "code": 0.01}, ValueKind.WHOLE),
+        ({"whole": 0.4, "code": 0.3, "comma": 0.3}, None),
+        ({"whole_point": 0.9, "whole": 0.1}, ValueKind.WHOLE),
+        ({"whole_point": 0.9, "real": 0.1}, ValueKind.REAL),
         ({"whole": 0.6, "text": 0.4}, None),
         ({"missing": 1}, None),
     ],
@@ -444,6 +459,91 @@ def test_counts_that_were_bought_when_fewer_ways_of_writing_were_known_are_read(
     assert len(known) == 15  # what ledgers hold
     reading, _ = reading_of([1000 * (name == "whole") for name in known])
     assert reading is not None
+
+
+def test_letters_that_may_say_yes_or_no_are_text_among_others():
+    assert reading_of(written(flag=0.6, text=0.4)) == (None, "text")  # F and M
+
+
+def test_what_was_bought_before_codes_were_told_apart_is_told_again(tmp_path, monkeypatch):
+    """One way of writing more has the same noise and the same price: a start that was paid for stays paid for."""
+    data = _written(tmp_path / "t.csv", {"plz": [("01067", "10115", "80331")[i % 3] for i in range(3_000)]})
+    with monkeypatch.context() as patched:
+        known = WRITINGS[: WRITINGS.index("code")]
+        assert len(known) == 18  # what ledgers hold
+        rules = tuple(rule for rule in column_reader._RULES if rule[0] in known)
+        patched.setattr(column_reader, "WRITINGS", known)
+        patched.setattr(column_reader, "_RULES", rules)
+        patched.setattr(column_curator, "WRITINGS", known)
+        before = started(data, tmp_path / "u.yml", epsilon=50)
+    assert before.columns[0].kind == "integer"
+    again = started(data, tmp_path / "u.yml", epsilon=50, overwrite=True)
+    assert again.again
+    assert again.columns == before.columns
+
+
+def test_codes_keep_their_zeros_and_identifiers_are_left_out(tmp_path):
+    rows = 4_000
+    rng = np.random.default_rng(5)
+    columns = {
+        "plz": [("01067", "04103", "10115", "80331")[i % 4] for i in range(rows)],
+        "month": [f"{i % 12 + 1:02}" for i in range(rows)],
+        "sex": [("F", "M")[i % 2] for i in range(rows)],
+        "age": [str(int(age)) for age in rng.integers(0, 100, rows)],
+        "pandas_age": ["" if i % 7 == 0 else f"{i % 90}.0" for i in range(rows)],
+        "padded": [f"{i:07}" for i in range(rows)],
+        "long": [str(10**21 + i) for i in range(rows)],
+        "number": [str(int(number)) for number in rng.permutation(10**6)[:rows]],
+        "pandas_number": ["" if i % 3 == 0 else f"{i}.0" for i in range(rows)],
+    }
+    found = started(_written(tmp_path / "t.csv", columns), tmp_path / "u.yml", epsilon=50)
+    assert {column.name: column.kind for column in found.columns} == {
+        "plz": "category", "month": "category", "sex": "category", "age": "integer", "pandas_age": "integer",
+        "padded": "", "long": "", "number": "", "pandas_number": "",
+    }  # fmt: skip
+    why = {column.name: column.why for column in found.columns}
+    assert why["plz"].startswith("codes of digits, such as 007: 4 values")
+    assert why["sex"].startswith("text: 2 values")
+    assert all("identifier" in why[name] for name in ("padded", "long", "number", "pandas_number"))
+    with us.open(tmp_path / "u.yml") as opened:
+        assert abs(opened.ask("count plz = 01067", epsilon=5).value - rows / 4) < 100
+        assert (
+            abs(opened.ask("SELECT count(*) FROM t WHERE plz = '04103'", epsilon=5).rows[0][0] - rows / 4)
+            < 100
+        )
+        assert abs(opened.ask("count pandas_age < 45", epsilon=5).value - rows * 6 / 14) < 200
+
+
+@pytest.mark.parametrize(
+    ("distinct", "missing", "is_left_out"),
+    [
+        (20_000, 0, True),
+        (18_400, 0, True),  # noise took four deviations off: 19,000 - 2 * 400 is less
+        (17_000, 0, False),
+        (10_000, 0, False),  # every number twice
+        (10_000, 10_000, True),
+        (9_000, 10_000, True),
+        (100, 0, False),
+        (1_500, 18_400, False),  # of so few nothing can be seen in this noise
+    ],
+)
+def test_an_identifier_is_told_by_different_values_beside_rows_that_have_some(distinct, missing, is_left_out):
+    """Whatever bins were found: bounds of noise alone, or none at all, are those of an identifier too."""
+    for bounds in ((1.0, 9.0), (None, None)):
+        profile = ColumnProfile(*bounds, (), (500.0,) if bounds[0] else (), missing, distinct, 300.0)
+        made = of_numbers(
+            "x",
+            NumberReading(ValueKind.WHOLE),
+            profile,
+            "whole numbers",
+            rows=20_000,
+            distinct_deviation=400.0,
+        )
+        assert ("an identifier" in made.why) is is_left_out
+    amounts = of_numbers(
+        "x", NumberReading(ValueKind.REAL), profile, "numbers", rows=20_000, distinct_deviation=400.0
+    )
+    assert "an identifier" not in amounts.why
 
 
 def test_numbers_in_per_cent_are_numbers(tmp_path):
@@ -683,7 +783,7 @@ def test_a_start_without_delta_for_keys_is_refused_before_its_first_charge(tmp_p
     budget = budget_of(5, 1e-6)
     event = GaussianNoise(l2_squared=Fraction(1), variance=Fraction(10**6))
     spent_keys = TruncatedGeometricKeys(epsilon=Fraction(1, 100), keys=1, reach=10**4, delta=budget.key_delta)
-    with opening.ledger_of(data, tmp_path / "u.yml", budget, {}) as ledger:
+    with opening.ledger_of(data, tmp_path / "u.yml", budget, Neighbours.REPLACE, {}) as ledger:
         ledger.charge(event, question="q", request="q")
         ledger.charge(spent_keys, question="k", request="k")
         spent = ledger.spent

@@ -5,14 +5,17 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from understudy.declaration.file import parse, read
 from understudy.declaration.outline import MARK, unreviewed
-from understudy.errors import SourceError
+from understudy.errors import DeclarationError, SourceError
 from understudy.table.draft import draft
-from understudy.table.draft_file import write
+from understudy.table.draft_file import write, write_described
 from understudy.table.source import in_memory
+from understudy_importers.formats import read as described
 
 FRAME = pd.DataFrame(
     {
@@ -85,12 +88,44 @@ def test_nothing_is_overwritten_unless_asked(tmp_path):
 def test_empty_and_missing_tables(tmp_path):
     empty = tmp_path / "empty.csv"
     empty.write_text("a,b\n")
-    text = draft(empty)
-    assert text.count("left out") == 2
+    with pytest.raises(
+        SourceError, match=r"empty.csv has no rows: .* --from, or declare its columns by hand"
+    ):
+        write(empty, tmp_path / "x.yml")
     for absent in ("nowhere.csv", "nowhere.parquet", "nowhere.duckdb"):
         with pytest.raises(SourceError, match=f"there is no file .*{absent}"):
             write(tmp_path / absent, tmp_path / "x.yml")
     assert not (tmp_path / "x.yml").exists()
+
+
+def test_typed_and_described_tables_without_rows(tmp_path):
+    """Types of columns alone give no cells; a column of days that holds none is left out, beside others."""
+    none = FRAME.assign(joined=pd.Series(pd.NaT, FRAME.index).dt.date, day=pd.Series(pd.NaT, FRAME.index))
+    none["day"] = none["day"].astype("datetime64[s]")
+    schema = pa.Table.from_pandas(none).schema
+    schema = schema.set(schema.get_field_index("joined"), pa.field("joined", pa.date32()))
+    table = pa.Table.from_pandas(none, schema=schema)
+    path = tmp_path / "people.parquet"
+    pq.write_table(table.slice(0, 0), path)
+    with pytest.raises(SourceError, match=r"people.parquet has no rows"):
+        write(path, tmp_path / "x.yml")
+    assert not (tmp_path / "x.yml").exists()
+    description = tmp_path / "schema.json"
+    description.write_text('{"fields": [{"name": "age", "type": "integer"}]}')
+    with pytest.raises(SourceError, match=r"has no rows: what the description lacks"):
+        write_described(description, tmp_path / "x.yml", read=described, data=path)
+    pq.write_table(table, path)
+    drafted = {column.name: column for column in write(path, tmp_path / "x.yml").columns}
+    assert drafted["joined"].why == drafted["day"].why == "left out: 0 distinct values: it is empty"
+    assert read(tmp_path / "x.yml")
+
+
+def test_a_draft_without_a_column_says_that_it_is_none_yet(tmp_path):
+    path = tmp_path / "blank.csv"
+    path.write_text("a,b\n,\n,\n")
+    assert not write(path, tmp_path / "x.yml").has_attributes
+    with pytest.raises(DeclarationError, match="no attribute is declared"):
+        read(tmp_path / "x.yml")
 
 
 @pytest.mark.parametrize(

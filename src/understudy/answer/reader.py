@@ -24,6 +24,7 @@ from understudy.answer.counts import CellCounts, Floats, RowBounds, SourceCounts
 from understudy.answer.cut_bins import CutBins
 from understudy.answer.select_question import SelectQuestion
 from understudy.declaration.declaration import Declaration
+from understudy.domain.attribute import as_asked
 from understudy.domain.domain import Domain
 from understudy.domain.refinement import refines
 from understudy.errors import QueryError
@@ -32,7 +33,7 @@ from understudy.query.cutting import read_cutting
 from understudy.query.expression import parse
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
-from understudy.query.measure_words import begins_with_measure, parse_measure
+from understudy.query.measure_words import begins_with_measure, in_sql, parse_measure
 from understudy.query.text_size import USUAL, TextSize
 
 if TYPE_CHECKING:
@@ -389,9 +390,13 @@ class QuestionReader:
         assert self._measured is not None
         asked = parse_measure(text, domain, size=self._size)
         if asked.level is not None and self._measured == "positions":
+            by = ", ".join(map(as_asked, asked.marginal.by))
+            what = in_sql(asked.aggregate, asked.level, [as_asked(asked.measures[0].name)])
+            listed, grouped = (f"{by}, ", f" GROUP BY {by}") if by else ("", "")
             raise QueryError(
                 "a session answers quantiles from bins",
-                remedy=f"ask in SQL: SELECT median({asked.measures[0].name}) FROM the table, or ask the project",
+                remedy=f"ask in SQL: SELECT {listed}{what} FROM … (the name of the table){grouped}, with "
+                "conditions after WHERE; or ask the project",
             )
         return MeasureQuestion(asked, self._measured, self._rows_public, asked.text)
 

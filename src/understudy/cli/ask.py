@@ -18,11 +18,8 @@ from understudy.cli.options import Json, Overwrite, ProjectFile, emit, tell_unre
 from understudy.cli.prices import (
     Charged,
     confirm,
-    error_line,
     left_as_plain,
     left_told,
-    noise_told,
-    price_told,
 )
 from understudy.cli.progress import busy, looking
 from understudy.cli.terminal import say
@@ -243,10 +240,12 @@ def ask(
     ]  # finds every mistake before any look
     tell_unread(opened, project, quiet=as_json)
     if dry_run:
-        _show_quotes(opened, questions, prepared, as_json=as_json)
+        from understudy.cli.ask_dry_run import show_quotes
+
+        show_quotes(opened, questions, prepared, _names(request, len(questions)), analyst, as_json=as_json)
         return
     called = request or fresh_request()  # so that what is cut off can be asked for again
-    names = [f"{called} {i}" if len(questions) > 1 else called for i in range(1, len(questions) + 1)]
+    names = _names(called, len(questions))
     _confirm(opened, prepared, names, yes=yes, quiet=as_json)
     answers: list[Any] = []
     charges: list[Charged] = []
@@ -262,6 +261,11 @@ def ask(
               everything=everything, overwrite=overwrite, quiet=as_json)  # fmt: skip
         shown += not as_json
     _tell_left(opened, questions, answers, charges, out, as_json=as_json)
+
+
+def _names(request: str, questions: int) -> list[str]:
+    """The name in the ledger of each question that is asked under a request."""
+    return [f"{request} {i}" if questions > 1 else request for i in range(1, questions + 1)]
 
 
 def _kept(opened: Project, names: list[str], shown: int, named: str) -> str:
@@ -322,35 +326,3 @@ def _tell_left(
         for q, a, charged in zip(questions, answers, charges, strict=True)
     ]
     emit(answers_for_machines(rows, out, **left_as_plain(left, budget)))
-
-
-def _show_quotes(
-    opened: Project, questions: list[str], prepared: list[PreparedQuestion[Any]], *, as_json: bool
-) -> None:
-    """Prices and errors, in the unit of what is asked; the error of what depends on the table is a forecast."""
-    quotes = [one.quote for one in prepared]
-    forecasts = [one.forecast() for one in prepared]
-    if as_json:
-        emit(
-            [
-                {
-                    "question": q,
-                    "cost": {w.cost.currency: w.cost.amount},
-                    "error": w.error,
-                    "unit": w.unit,
-                    "beta": w.beta,
-                    "share": w.share,
-                    "epsilon": w.epsilon,
-                    "noise": w.noise,
-                    "forecast": [{"column": f.column, "unit": f.unit, "error": f.error} for f in told],
-                }
-                for q, w, told in zip(questions, quotes, forecasts, strict=True)
-            ]
-        )
-        return
-    for question, quote, told in zip(questions, quotes, forecasts, strict=True):
-        say(question)
-        say(error_line(quote.error, quote.unit) + noise_told(quote.noise))
-        for one in told if quote.unit == "people" else ():
-            say(f"  {one}")
-        say(f"  would take {price_told(quote.cost, opened.ledger.budget)}")

@@ -11,11 +11,22 @@ from understudy.cli.answer_file import answers_for_machines, check_answer_file, 
 from understudy.cli.ask_session import is_told_with_answers, stopped_as_plain, tell_stopped, why_stopped
 from understudy.cli.interrupt import if_interrupted
 from understudy.cli.options import emit
-from understudy.cli.prices import confirm, error_line, left_as_plain, left_told, noise_told, price_told
+from understudy.cli.prices import (
+    UNPAID,
+    VOUCHED_BY_NOBODY,
+    confirm,
+    end_dry_run,
+    error_line,
+    left_as_plain,
+    left_told,
+    noise_told,
+    price_told,
+    refusal_as_plain,
+)
 from understudy.cli.progress import busy, looking
 from understudy.cli.terminal import say
 from understudy.client.many import MOST_PRICED
-from understudy.errors import ParameterError, UnderstudyError
+from understudy.errors import InsufficientBudgetError, ParameterError, UnderstudyError
 
 if TYPE_CHECKING:
     from understudy.client.remote_table import RemoteTable
@@ -87,7 +98,8 @@ def ask_server(
         together = _together(quotes)
         purse = _purse(asked)
         if dry_run:
-            _show_quotes(quotes, together, purse.budget, as_json=as_json)
+            is_general = all(price[name] is None for name in ("epsilon", "rho", "error"))
+            _show_quotes(quotes, together, purse, is_general=is_general, as_json=as_json)
             return
         confirm(together[-1], purse, yes=yes, quiet=as_json, several=len(questions) > 1)
         called = request or fresh_request()
@@ -160,7 +172,24 @@ def _purse(table: RemoteTable) -> _ServedBudget:
     return _ServedBudget(whole, cost_from_plain({told.currency: told.yours.amount}))
 
 
-def _show_quotes(quotes: list[ServerQuote], together: list[Cost], budget: Budget, *, as_json: bool) -> None:
+def _show_quotes(
+    quotes: list[ServerQuote],
+    together: list[Cost],
+    purse: _ServedBudget,
+    *,
+    is_general: bool,
+    as_json: bool,
+) -> None:
+    """Tell the prices; the command ends with a refusal where what is left to whoever asks does not pay.
+
+    A question to the session in general, at no price of its own (`is_general`), is answered all the same.
+    """
+    budget = purse.budget
+    unpaid = [
+        None if quote.is_payable and so_far.units <= purse.remaining.units else _unpaid(so_far, purse)
+        for quote, so_far in zip(quotes, together, strict=True)
+    ]
+    refused = None if is_general else next((one for one in unpaid if one is not None), None)
     if as_json:
         emit(
             [
@@ -172,18 +201,19 @@ def _show_quotes(quotes: list[ServerQuote], together: list[Cost], budget: Budget
                     "beta": quote.beta,
                     "share": quote.share,
                     "together": {so_far.currency: so_far.amount},
-                    "payable": quote.is_payable,
+                    **({"payable": why is None} if is_general else refusal_as_plain(why)),
                     "needs_approval": quote.needs_approval,
                     "noise": quote.noise,
                     "forecast": [
                         {"column": one.column, "unit": one.unit, "error": one.error} for one in quote.forecast
                     ],
                 }
-                for quote, so_far in zip(quotes, together, strict=True)
+                for quote, so_far, why in zip(quotes, together, unpaid, strict=True)
             ]
         )
+        end_dry_run(refused, as_json=True)
         return
-    for quote in quotes:
+    for quote, why in zip(quotes, unpaid, strict=True):
         say(quote.question)
         say(error_line(quote.error, quote.unit) + noise_told(quote.noise))
         for column in quote.forecast if quote.unit == "people" else ():
@@ -195,7 +225,14 @@ def _show_quotes(quotes: list[ServerQuote], together: list[Cost], budget: Budget
         )
         if quote.needs_approval:
             say("  a custodian has to approve it first")
-        if not quote.is_payable:
-            say("  what is left to you does not pay for it")
+        if why is not None:
+            say(VOUCHED_BY_NOBODY if is_general else UNPAID)
     if len(quotes) > 1:
         say(f"All of them, in one command: at most {price_told(together[-1], budget)}")
+    end_dry_run(refused, as_json=False)
+
+
+def _unpaid(cost: Cost, purse: _ServedBudget) -> InsufficientBudgetError:
+    """Why a server would refuse what all questions so far cost."""
+    left = purse.remaining
+    return InsufficientBudgetError(requested=cost.amount, remaining=left.amount, currency=cost.currency)

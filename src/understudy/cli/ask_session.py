@@ -10,7 +10,18 @@ import typer
 from understudy.cli.answer_file import answers_for_machines, write_answer_file
 from understudy.cli.interrupt import if_interrupted
 from understudy.cli.options import emit
-from understudy.cli.prices import confirm, error_line, left_as_plain, left_told, price_told
+from understudy.cli.prices import (
+    UNPAID,
+    VOUCHED_BY_NOBODY,
+    confirm,
+    end_dry_run,
+    error_line,
+    left_as_plain,
+    left_told,
+    not_paid,
+    price_told,
+    refusal_as_plain,
+)
 from understudy.cli.progress import busy, looking
 from understudy.cli.terminal import say
 
@@ -23,8 +34,12 @@ if TYPE_CHECKING:
 def show_session_prices(
     entered: Session, questions: list[str], error: float | None, *, as_json: bool
 ) -> None:
-    """Tell what each question costs if it is the next one, and what all cost one after the other; ask nothing."""
-    budget = entered.curator.ledger.budget
+    """Tell what each question costs if it is the next one, and what all cost one after the other; ask nothing.
+
+    Where the budget cannot pay, a question with an error of its own would be refused, and so is the dry run of it;
+    any other would be answered by a stand-in.
+    """
+    ledger, budget = entered.curator.ledger, entered.curator.ledger.budget
     with busy("Finding the price", quiet=as_json):
         costs = entered.dry_run(questions, error=error)
         together = entered.several(questions, error=error).prices() if len(questions) > 1 else costs
@@ -32,6 +47,8 @@ def show_session_prices(
         (entered.error(question), "people") if error is None else (error, entered.unit(question))
         for question in questions
     ]
+    unpaid = [not_paid(so_far, ledger, entered.analyst) for so_far in together]
+    refused = None if error is None else next((one for one in unpaid if one is not None), None)
     if as_json:
         emit(
             [
@@ -42,18 +59,25 @@ def show_session_prices(
                     "together": {so_far.currency: so_far.amount},
                     "error": off,
                     "unit": unit,
+                    **({"payable": why is None} if error is None else refusal_as_plain(why)),
                 }
-                for q, c, so_far, (off, unit) in zip(questions, costs, together, told, strict=True)
+                for q, c, so_far, (off, unit), why in zip(
+                    questions, costs, together, told, unpaid, strict=True
+                )
             ]
         )
+        end_dry_run(refused, as_json=True)
         return
-    for question, cost, (off, unit) in zip(questions, costs, told, strict=True):
+    for question, cost, (off, unit), why in zip(questions, costs, told, unpaid, strict=True):
         say(f"{question}\n{error_line(off, unit)}, for at most {price_told(cost, budget)}")
+        if why is not None:
+            say(VOUCHED_BY_NOBODY if error is None else UNPAID)
     if len(questions) > 1:
         say(
             "Each price is that of a question which is asked next. All of them, in one command: at most "
             f"{price_told(together[-1], budget)}"
         )
+    end_dry_run(refused, as_json=False)
 
 
 def ask_in_session(

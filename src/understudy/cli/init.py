@@ -65,6 +65,7 @@ def init(
 
     Every line read off the data is marked for review. What a description lacks is asked for at a terminal, else
     marked as MISSING; then the exit status is 1, and `understudy check` refuses the draft until it is filled in.
+    So it is where no column could be declared. A table without rows is refused: nothing can be read off it.
 
     A column is what nine in ten of its values are; how they are written (dates, currencies, decimal commas,
     words for missing values) becomes part of the draft, and what was made of each column is told, and why.
@@ -105,7 +106,7 @@ def init(
     else:
         raise typer.BadParameter("name the data, or a description with --from")
     _show_draft(output, unreviewed(text), lacking, drafted, as_json=as_json)
-    if lacking:
+    if lacking or (drafted is not None and not drafted.has_attributes):
         sys.exit(1)
 
 
@@ -180,6 +181,12 @@ def _show_draft(
             "the table holds: replace them by what is publicly known, remove the marks, then run "
             "`understudy check`.",
             fg="yellow",
+            err=True,
+        )
+    if drafted is not None and not drafted.has_attributes:
+        say(
+            "No column could be declared: the draft is not usable before you declare one by hand.",
+            fg="red",
             err=True,
         )
     if lacking:

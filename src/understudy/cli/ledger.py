@@ -117,7 +117,7 @@ def _write_page(project: Path, page: Path, last: int | None, *, overwrite: bool,
     """The ledger as a page. It is verified and not opened, so that one that is broken can be shown as well."""
     from understudy import __version__
     from understudy.declaration.file import located
-    from understudy.ledger.declared import declared_witness, project_files
+    from understudy.ledger.declared import declared_witness, open_ledger, project_files
     from understudy.ledger.export import document, holds
     from understudy.ledger.export import verify as examine
     from understudy.ledger.statement import MOST_ENTRIES, statement
@@ -132,6 +132,8 @@ def _write_page(project: Path, page: Path, last: int | None, *, overwrite: bool,
         verdict = examine(url, name, witness=witness)
         # What was written since is left to the next page: this one shows what was verified.
         entries = document(url, name, answers=False)["entries"][: verdict["entries"]]
+    else:
+        open_ledger(declaration, base=base, file=located(project)).close()  # refuses one that is lost
     place = (
         str(url.database) if url.get_backend_name() == "sqlite" else url.render_as_string(hide_password=True)
     )
@@ -239,24 +241,40 @@ def export(
     answers: Annotated[
         bool, typer.Option("--answers/--no-answers", help="With the answers, or with their hashes only.")
     ] = True,
+    as_it_is: Annotated[
+        bool,
+        typer.Option("--as-it-is", help="Write also a ledger that does not verify; the file says so."),
+    ] = False,
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
-    """Write one file that holds the ledger and checks itself: `python FILE` needs nothing but Python."""
+    """Write one file that holds the ledger and checks itself: `python FILE` needs nothing but Python.
+
+    The ledger is verified first. One that is not sound is refused, unless it is wanted as it is, for whoever
+    examines it: then the file says what was found wrong, and the exit status is 1.
+    """
     from understudy.declaration.file import located
-    from understudy.ledger.declared import project_files
-    from understudy.ledger.export import document, self_contained
+    from understudy.ledger.declared import declared_witness, project_files
+    from understudy.ledger.export import exported
     from understudy.output import write_file
 
-    declaration, _, url = _ledger_of(project)
+    declaration, base, url = _ledger_of(project)
     belonging = project_files(declaration, file=located(project))
     check_output(output, overwrite=overwrite, belonging=belonging)
-    found = document(url, declaration.name, answers=answers)
-    write_file(output, self_contained(found), overwrite=overwrite, private=True)
+    witness = declared_witness(declaration, base=base)
+    found = exported(url, declaration.name, answers=answers, witness=witness, as_it_is=as_it_is)
+    write_file(output, found.text, overwrite=overwrite, private=True)
+    sound = not found.problems
     if as_json:
-        emit({"written": str(output), "entries": len(found["entries"]), "head": found["head"]["hash"]})
-        return
-    say(f"Wrote {output}: {len(found['entries'])} entries. `python {output}` verifies it.")
+        told = {"written": str(output), "entries": found.entries, "head": found.head, "sound": sound}
+        emit(told if sound else {**told, "problems": list(found.problems)})
+    else:
+        for problem in found.problems:
+            say(f"WRONG  {problem}", fg="red")
+        ending = f"`python {output}` verifies it" if sound else "NOT SOUND, and the file says so"
+        say(f"Wrote {output}: {found.entries} entries. {ending[0].upper()}{ending[1:]}.")
+    if not sound:
+        sys.exit(1)
 
 
 @ledger.command(cls=ProgramCommand)

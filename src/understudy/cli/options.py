@@ -14,7 +14,7 @@ import typer
 
 from understudy.cli.terminal import say
 from understudy.errors import ParameterError
-from understudy.output import check_no_dangling_link
+from understudy.output import check_no_dangling_link, check_no_database
 
 if TYPE_CHECKING:
     from understudy.project import Project
@@ -49,11 +49,13 @@ def check_output(path: Path, *, overwrite: bool, belonging: Iterable[Path] = ())
             raise ParameterError(f"{path} belongs to the project: name another file")
     if path.exists() and not overwrite:
         raise ParameterError(f"{path} exists already: name another file, or replace it with --overwrite")
+    check_no_database(path)
 
 
 ARGUMENTS = frozenset(
     (
         "alpha",
+        "as_it_is",
         "delta",
         "device",
         "epsilon",
@@ -88,6 +90,8 @@ def as_options(message: str) -> str:
     'let it hold every cell: --method mwem --option cells=500'
     >>> as_options("write `metric='mae(scale=10)'`")
     "write --metric 'mae(scale=10)'"
+    >>> as_options("allow `memory=108000000`, at most `rows=500`")
+    'allow --memory 108MB, at most --rows 500'
     """
     return re.sub(r"`([^`]+)`", lambda found: _as_option(found[1]) or found[0], message)
 
@@ -106,8 +110,19 @@ def _as_option(code: str) -> str:
             written.append(f"--option {name}={value}")
         else:
             option = name.replace("_", "-")
-            written.append(f"--{option}" if value in (None, "True") else f"--{option} {quote(value)}")
+            told = _amount(value) if name == "memory" and value else value
+            written.append(f"--{option}" if told in (None, "True") else f"--{option} {quote(told)}")
     return " ".join(written)
+
+
+def _amount(value: str) -> str:
+    """Bytes with a unit, where the unit loses nothing."""
+    from understudy.memory import as_text
+
+    short = as_text(int(value)).replace(" ", "") if value.isdigit() else value
+    number = re.fullmatch(r"([\d.]+)([KMGT])B", short)
+    exact = number is not None and float(number[1]) * 1000 ** " KMGT".index(number[2]) == int(value)
+    return short if exact else value
 
 
 def emit(value: Any) -> None:

@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING
 
 from understudy.cli.interrupt import if_interrupted
 from understudy.cli.options import emit
-from understudy.cli.prices import confirm, left_as_plain, left_told, price_told
+from understudy.cli.prices import (
+    confirm,
+    end_dry_run,
+    left_as_plain,
+    left_told,
+    not_paid,
+    price_told,
+    refusal_as_plain,
+)
 from understudy.cli.progress import busy
 from understudy.cli.terminal import say
 from understudy.errors import ParameterError
@@ -40,16 +48,19 @@ def check_order(buy: list[str], questions: list[str], *, given: dict[str, bool])
 
 
 def order_class(entered: Session, named: Announced, *, dry_run: bool, yes: bool, as_json: bool) -> None:
-    """Buy a class of questions after its price was confirmed; in a dry run only tell the price."""
+    """Buy a class of questions after its price was confirmed; in a dry run tell the price, or why not."""
     from understudy.sessions.terms import class_text
 
     ledger, budget, text = entered.curator.ledger, entered.curator.ledger.budget, class_text(named)
     price = entered.price_of_class(named)
     if dry_run:
+        refusal = not_paid(price, ledger, entered.analyst)
         if as_json:
-            emit([{"buy": text, "cost": {price.currency: price.amount}, "share": budget.share(price)}])
+            cost = {"cost": {price.currency: price.amount}, "share": budget.share(price)}
+            emit([{"buy": text, **cost, **refusal_as_plain(refusal)}])
         else:
             say(f"buy {text}\n  every question of the class, for at most {price_told(price, budget)}")
+        end_dry_run(refusal, as_json=as_json)
         return
     confirm(price, ledger, yes=yes, quiet=as_json)
     if_interrupted(

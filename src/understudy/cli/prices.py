@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import typer
 
+from understudy.cli.options import as_options
 from understudy.cli.terminal import as_question, say
-from understudy.errors import ParameterError
+from understudy.errors import InsufficientBudgetError, ParameterError, UnderstudyError
 
 if TYPE_CHECKING:
+    from understudy.ledger.interface import Ledger
     from understudy.privacy.budget import Budget
     from understudy.privacy.cost import Cost
 
@@ -166,6 +168,45 @@ def left_as_plain(left: Cost, budget: Budget) -> dict[str, Any]:
         "remaining_share": budget.share(left),
         "remaining_epsilon": budget.epsilon_of(left),
     }
+
+
+UNPAID = "  what is left does not pay for it"
+"""What a dry run says below the price of what would be refused."""
+
+VOUCHED_BY_NOBODY = f"{UNPAID}: a stand-in would answer, and nobody would vouch for it"
+"""The same of a question to a session, which answers all the same."""
+
+
+def not_paid(cost: Cost, ledger: Ledger, analyst: str = "") -> InsufficientBudgetError | None:
+    """Why a ledger would not pay a cost for an analyst; None where it would."""
+    left = ledger.available(analyst)
+    if cost.units <= left.units:
+        return None
+    bound = (one.name for one in ledger.shares(analyst) if one.size.units - one.used.units <= left.units)
+    limit = next(bound, "") if left.units < ledger.remaining.units else ""
+    return InsufficientBudgetError(
+        requested=cost.amount, remaining=left.amount, currency=cost.currency, limit=limit
+    )
+
+
+def refusal_as_plain(refusal: UnderstudyError | None) -> dict[str, Any]:
+    """Whether something would be paid for, and why not, for machines."""
+    if refusal is None:
+        return {"payable": True}
+    told = {"kind": type(refusal).__name__, "message": as_options(str(refusal))}
+    return {"payable": False, "refusal": told}
+
+
+def end_dry_run(refusal: UnderstudyError | None, *, as_json: bool) -> None:
+    """End a dry run as the command itself would end: with the reason and the status of a refusal, if there is one.
+
+    With `as_json` the reason was told with the price. Raises the refusal, or typer's Exit with status 1.
+    """
+    if refusal is None:
+        return
+    if as_json:
+        raise typer.Exit(1)
+    raise refusal
 
 
 def is_large(cost: Cost, ledger: BudgetLeft) -> bool:

@@ -117,6 +117,12 @@ def release(
     from understudy.releases.unfinished import Unfinished
     from understudy.releases.workload_file import as_workload
 
+    if abandon and dry_run:
+        raise ParameterError(
+            "--abandon closes a release, and --dry-run changes nothing: leave one of them out"
+        )
+    if abandon and out is None:
+        raise ParameterError("name the folder whose unfinished release is closed: --out FOLDER")
     if out is None and not dry_run:
         raise ParameterError("name the folder to write: --out FOLDER, or forecast it with --dry-run")
     opened = open_project(project)
@@ -139,19 +145,22 @@ def release(
         "epsilon": epsilon, "delta": delta, "method": method, "alpha": alpha, "beta": beta, "analyst": analyst,
         **options,
     }  # fmt: skip
+    asked = {"table": opened.declaration.name, "workload": _digest(wanted), **settings}
+    note = None if out is None else Unfinished(out)
+    started = None if note is None else note.name()
+    if out is not None:
+        check_free(out, force=force)
+        _check_apart(out, opened, project)
     if dry_run:
         from understudy.cli.release_forecast import show_forecast
 
-        terms = {key: value for key, value in settings.items() if key != "analyst"}
-        show_forecast(opened, wanted, terms, rows=rows, as_json=as_json)
+        run = None if note is None else note.going_on(asked)
+        _check_name(run, name)
         tell_unread(opened, project, quiet=as_json)
+        show_forecast(opened, wanted, settings | {"rows": rows}, run or name or None, as_json=as_json)
         return
     assert out is not None
-    note = Unfinished(out)
-    started = note.name()
-    check_free(out, force=force)
-    _check_apart(out, opened, project)
-    asked = {"table": opened.declaration.name, "workload": _digest(wanted), **settings}
+    assert note is not None
     with _noted(opened, note, asked, name) as before:
         _confirm(opened, wanted, settings | {"rows": rows}, before, yes=yes, quiet=as_json)
         with release_bar(quiet=as_json) as report:
@@ -160,6 +169,12 @@ def release(
     if_interrupted(f"the release is whole, in {out}")
     _tell(opened, made, out, before, rows=rows, resumed=started is not None, as_json=as_json)
     tell_unread(opened, project, quiet=as_json)
+
+
+def _check_name(run: str | None, name: str) -> None:
+    """Refuse a name for a folder whose unfinished release has another one."""
+    if name and run is not None and run != name:
+        raise ParameterError(f"this folder's unfinished release is called {run}: leave --name out, or say so")
 
 
 def _check_apart(out: Path, opened: Project, project: Path) -> None:
@@ -267,8 +282,7 @@ def _noted(project: Project, note: Unfinished, asked: dict[str, Any], name: str)
     begun, missing = note.name(), note.missing()
     charged = project.ledger.spent.units > 0
     run = note.begin(asked, checked(name) if name else fresh_name(), charged=charged)
-    if name and run != name:
-        raise ParameterError(f"this folder's unfinished release is called {run}: leave --name out, or say so")
+    _check_name(run, name)
     before: Purchases | None = None
     try:
         before = purchases(project.ledger, run)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from understudy.cli.options import emit
-from understudy.cli.prices import left_as_plain, left_told, price_told
+from understudy.cli.prices import end_dry_run, left_as_plain, left_told, price_told, refusal_as_plain
 from understudy.cli.terminal import say, say_table, warn
 
 if TYPE_CHECKING:
@@ -18,15 +18,24 @@ SHOWN = 20
 
 
 def show_forecast(
-    project: Project, workload: Workload, terms: dict[str, Any], *, rows: int | None, as_json: bool
+    project: Project, workload: Workload, terms: dict[str, Any], name: str | None, *, as_json: bool
 ) -> None:
-    """Forecast a release and show it; nothing is spent, and no data is read."""
+    """Forecast a release and show it; nothing is spent, and no data is read.
+
+    `name` is that of a run which may have bought something before and would go on. The command ends with the
+    refusal of the ledger where it would surely not be paid.
+    """
     from understudy.releases.forecast import forecast
 
-    found = forecast(project, workload, **terms, rows=rows)
+    found = forecast(project, workload, **terms, name=name)
     left, budget = project.ledger.remaining, project.ledger.budget
+    bought = found.paid is not None and found.paid.units > 0
+    refusal = found.refusal if found.is_payable is False else None
     if as_json:
-        emit({**found.as_dict(), **left_as_plain(left, budget)})
+        told = {"run": name, "paid": {left.currency: found.paid.amount}} if bought and found.paid else {}
+        why = {} if refusal is None else refusal_as_plain(refusal)
+        emit({**found.as_dict(), **told, **why, **left_as_plain(left, budget)})
+        end_dry_run(refusal, as_json=True)
         return
     say(f"{found.method}: {found.summary}")
     _show_marginals(found)
@@ -38,7 +47,17 @@ def show_forecast(
         )
     if found.noise_words:
         warn(found.noise_words)
-    say(f"would take {price_told(found.cost, budget)} and {found.need}; {left_told(left, budget)}")
+    if bought and found.paid:
+        say(
+            f"{name} was begun before, and {price_told(found.paid, budget)} that it bought is not paid again: "
+            f"under the same terms it goes on, for at most {price_told(found.rest, budget)} more"
+        )
+        if found.refusal is not None:
+            say(
+                "  what is left does not pay for the rest: it is refused, unless all of its steps were bought"
+            )
+    say(f"would take {price_told(found.rest, budget)} and {found.need}; {left_told(left, budget)}")
+    end_dry_run(refusal, as_json=False)
 
 
 def _show_marginals(found: ReleaseForecast) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -64,6 +65,7 @@ def start(
     from understudy.output import write_file
     from understudy.privacy.relation import Relation
     from understudy.starting.forecast import forecast_file
+    from understudy.starting.opening import own_files
     from understudy.starting.start import budget_of
     from understudy.starting.start import start as begin
     from understudy.starting.summary import summary
@@ -82,7 +84,7 @@ def start(
         )
         _foretell(expected, as_json=as_json)
         return
-    check_output(report, overwrite=True, belonging=[data, output])
+    check_output(report, overwrite=True, belonging=[output, *own_files(data, output, os.environ)])
     with busy("Buying bounds, bins and keys", quiet=as_json):
         found = begin(
             data,

@@ -35,8 +35,9 @@ def answered(
 
     Where one fails no further ones are begun, those under way are finished, and its error is raised.
     """
-    if not 1 <= at_once <= MOST_AT_ONCE:
-        raise ParameterError(f"`at_once` is a number from 1 to {MOST_AT_ONCE}, not {at_once}")
+    is_number = type(at_once) is int  # callers may be untyped
+    if not is_number or not 1 <= at_once <= MOST_AT_ONCE:
+        raise ParameterError(f"`at_once` is a number from 1 to {MOST_AT_ONCE}, not {at_once!r}")
     told = _Told(len(questions), _line if progress is True else progress or None)
 
     def asked(place: int) -> Given:

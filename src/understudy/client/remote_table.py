@@ -12,6 +12,7 @@ from understudy.answer.answer import Answer
 from understudy.answer.reader import is_sql
 from understudy.answer.sql_answer import SqlAnswer
 from understudy.client.decode import AnotherDomain, answer_from_plain, is_of_sql, sql_answer_from_plain
+from understudy.client.given import sent_number, sent_question, sent_questions, sent_request
 from understudy.client.many import Progress, answered, batches
 from understudy.client.refusals import refusal, undecided, waiting
 from understudy.client.remote_session import RemoteSession
@@ -46,7 +47,9 @@ def _price(
 ) -> dict[str, float | str]:
     """The price of a question and its noise, as far as they are given, as the server takes them."""
     given = {"epsilon": epsilon, "rho": rho, "error": error}
-    price: dict[str, float | str] = {name: float(value) for name, value in given.items() if value is not None}
+    price: dict[str, float | str] = {
+        name: sent_number(value, name) for name, value in given.items() if value is not None
+    }
     price |= {"in_session": True} if in_session else {}
     return price if noise == "auto" else {**price, "noise": noise}
 
@@ -130,18 +133,13 @@ class RemoteTable:
         waits, an `AccessError` where the token may not ask, and a `ServerError` where the server cannot be
         reached, whose `request` asks again without paying twice.
         """
-        if not isinstance(question, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # untyped callers
-            raise QueryError(
-                "a question to a server is text", remedy="write it as `count age < 30 by sex`, or as SQL"
-            )
-        body: dict[str, Any] = {"question": question, "request": request or fresh_request()}
+        name = sent_request(request) or fresh_request()
+        body: dict[str, Any] = {"question": sent_question(question), "request": name}
         body |= _price(epsilon, rho, error, noise, in_session)
-        body |= {} if most is None else {"most": float(most)}
+        body |= {} if most is None else {"most": sent_number(most, "most")}
         body |= {} if uncertified else {"uncertified": False}
         body |= {"why": why} if why else {}
-        status, document = self._transport.post(
-            "tables", self.name, "ask", body=body, request=body["request"]
-        )
+        status, document = self._transport.post("tables", self.name, "ask", body=body, request=name)
         if status == 202:
             return self.awaited(document, wait=wait)
         return self.decoded(document)
@@ -173,7 +171,7 @@ class RemoteTable:
         at nothing. Returns a `ServerQuote`. Raises what `ask` would, except that what cannot be paid is told by
         `is_payable`.
         """
-        body = {"question": question, **_price(epsilon, rho, error, noise, in_session)}
+        body = {"question": sent_question(question), **_price(epsilon, rho, error, noise, in_session)}
         return ServerQuote.from_plain(self._transport.post("tables", self.name, "price", body=body)[1])
 
     def quote_all(
@@ -193,11 +191,11 @@ class RemoteTable:
 
         `epsilon`, `rho`, `error`, `in_session` and `noise` are those of `ask`, for all of them. Returns a
         `ServerQuote` for each. Raises the refusal of the first question that would be refused, such as a
-        `QueryError`.
+        `QueryError`, which is also raised where `questions` are no list of texts.
         """
         terms = _price(epsilon, rho, error, noise, in_session)
         quotes: list[ServerQuote] = []
-        for part in batches(questions):
+        for part in batches(sent_questions(questions)):
             body = {"questions": list(part), **terms}
             found = self._transport.post("tables", self.name, "price", body=body)[1]["prices"]
             for plain in found:
@@ -222,11 +220,11 @@ class RemoteTable:
         answered is free when it is asked again in the session, and paid once under `request`, which here names the
         whole list. Raises as `ask` does, and a `ParameterError` where `at_once` is less than 1.
         """
-        listed = list(questions)
+        listed = sent_questions(questions)
         price = {name: terms.get(name) for name in ("epsilon", "rho", "error")}
         in_session = terms.get("in_session", False)
         self.quote_all(listed, **price, noise=terms.get("noise", "auto"), in_session=in_session)
-        name = terms.pop("request", None)
+        name = sent_request(terms.pop("request", None))
 
         def ask(place: int) -> Told:
             own: AskTerms = {**terms, "request": f"{name}.{place}" if name else None}

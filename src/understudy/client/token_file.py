@@ -62,7 +62,8 @@ def token_in(file: Path) -> str:
 
 
 def _checked(token: str, where: str) -> str:
-    token = token.strip()
+    is_text = isinstance(token, str)  # pyright: ignore[reportUnnecessaryIsInstance]  # untyped callers
+    token = token.strip() if is_text else ""
     if _TOKEN.fullmatch(token) is None:
         raise ParameterError(
             f"what {where} holds is no token",

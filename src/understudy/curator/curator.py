@@ -42,7 +42,7 @@ from understudy.declaration.declaration import Declaration, Protect
 from understudy.domain.domain import Clique
 from understudy.domain.refinement import refines
 from understudy.errors import ProtectionError, QueryError, UnderstudyError
-from understudy.ledger.books import Due
+from understudy.ledger.books import Due, TriedCharge
 from understudy.ledger.interface import JournalStep, Ledger, fresh_request
 from understudy.ledger.journal import Journal
 from understudy.mechanism.look import Look, released
@@ -320,6 +320,20 @@ class Curator(ChargedAccess):
         events = () if nothing else self._events(prepared)
         due = self.ledger.due(one_event(events), analyst=analyst)
         return due if events else replace(due, payable=True)
+
+    def tried(self, orders: Sequence[MeasurementOrder]) -> list[TriedCharge]:
+        """What `perform_all` would be charged for each of the `orders`, one by one, or why not. Writes nothing.
+
+        A request that was charged before costs nothing more, and neither does a measurement of nothing. Raises as
+        `due` does.
+        """
+        new = [
+            () if one.request is not None and self.ledger.find(one.request) else self._events(one.prepared)
+            for one in orders
+        ]
+        wanted = [(one_event(events), one.analyst) for events, one in zip(new, orders, strict=True) if events]
+        tried, nothing = iter(self.ledger.tried(wanted)), type(self.ledger.budget.cap)(0)
+        return [next(tried) if events else TriedCharge(nothing, None) for events in new]
 
     def _events(self, prepared: PreparedMeasurement) -> tuple[Event, ...]:
         """What is charged for each stack: its noise, the cells that it is about, and the version of the table."""

@@ -24,7 +24,7 @@ from understudy.curator.prepared_measurement import PreparedMeasurement
 from understudy.curator.pricing import SPARE, QuestionPricing, has_delta_for
 from understudy.curator.question_price import QuestionPrice
 from understudy.curator.quote import Quote, failure
-from understudy.errors import InsufficientBudgetError, ParameterError, RequestConflictError
+from understudy.errors import InsufficientBudgetError, ParameterError, RequestConflictError, UnderstudyError
 from understudy.ledger.books import Due
 from understudy.ledger.interface import SEPARATOR
 from understudy.privacy.budget import Budget
@@ -95,7 +95,7 @@ class PreparedQuestion(Generic[Given]):
         try:
             answers, measured = self._performed(request, analyst)
         except InsufficientBudgetError as error:
-            raise _told_in_epsilon(error, self._asked, self._curator.ledger.budget) from None
+            raise self.refused(error) or error from None
         except RequestConflictError as conflict:
             before = self._former() if request else None
             if before is None:
@@ -168,6 +168,12 @@ class PreparedQuestion(Generic[Given]):
         whether that pays for it.
         """
         return self._curator.due(self._measurement, request=request, analyst=analyst)
+
+    def refused(self, refusal: UnderstudyError | None) -> UnderstudyError | None:
+        """A `refusal` of the ledger to pay for this question, as `run` would raise it; None for None."""
+        if isinstance(refusal, InsufficientBudgetError):
+            return _told_in_epsilon(refusal, self._asked, self._curator.ledger.budget)
+        return refusal
 
     def forecast(self) -> tuple[ColumnForecast, ...]:
         """How far the answer will be off in its own unit, from public numbers: an empty tuple for plain counts.

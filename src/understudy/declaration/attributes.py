@@ -24,6 +24,10 @@ KINDS = ("category", "integer", "real", "boolean", "date", "timestamp")
 
 def domain_of(node: Node) -> Domain:
     """The domain that the attributes of a declaration make."""
+    if node.is_empty:
+        node.fail(
+            "no attribute is declared", "Declare a column at least: `sex: {type: category, values: [F, M]}`"
+        )
     attributes = tuple(_attribute(name, child) for name, child in node.mapping(None).items())
     return node.guard(lambda: Domain(attributes), "Rename or remove one of them")
 

@@ -135,6 +135,20 @@ class Unit:
             raise ParameterError(f"max_rows must be between 1 and 1,000,000, not {self.max_rows}")
 
 
+def promise_to(protect: Protect, neighbours: Neighbours, unit: str = "") -> str:
+    """What is promised, and to whom, in words that a ledger is bound to by its first charge.
+
+    Charges under another promise cannot be added up with these: noise that hides a row that is added or removed
+    hides one that is exchanged half as well, and one that hides a row does not hide a person of several.
+
+    >>> promise_to(Protect.PRIVACY, Neighbours.ADD_REMOVE, "patient")
+    "privacy of each 'patient', neighbours add-remove"
+    """
+    if protect is Protect.VALIDITY:
+        return "validity"
+    return f"privacy of each {repr(unit) if unit else 'row'}, neighbours {neighbours}"
+
+
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Declaration:
     """What a custodian says about a table before anybody asks. All of it is public.
@@ -201,6 +215,11 @@ class Declaration:
     def relation(self) -> Relation:
         """The neighbouring relation, with the most rows of one person that are kept."""
         return Relation(self.neighbours, 1 if self.unit is None else self.unit.max_rows)
+
+    @property
+    def promise(self) -> str:
+        """What is promised, and to whom (`promise_to`): the first charge binds the ledger to it."""
+        return promise_to(self.protect, self.neighbours, "" if self.unit is None else self.unit.column)
 
     def tolerated(self, attribute: Attribute) -> Fraction:
         """The share of the rows that may be unreadable in an `attribute`: its own, or that of the whole table."""

@@ -30,6 +30,9 @@ from understudy.privacy.limits import Limits
 from understudy.privacy.relation import Neighbours
 
 FORMAT = 1
+STARTED = "Written by `understudy start`"
+"""How the first line of a declaration begins that `understudy start` wrote."""
+
 SECRETS = {"password", "passfile", "sslpassword", "token", "access_token", "motherduck_token", "private_key"}
 """Names of parameters of a URL that hold secrets, or say where they are."""
 
@@ -48,6 +51,15 @@ def record_place(path: Path) -> Path:
 def copy_place(path: Path) -> Path:
     """Where the codes of the rows of the table that a declaration file describes are kept, where it permits it."""
     return path.with_suffix(".codes")
+
+
+def was_started(path: Path) -> bool:
+    """Whether a declaration file was written by `understudy start`, which pays for what it declares."""
+    try:
+        with path.open(encoding="utf-8") as text:
+            return text.readline().startswith(f"# {STARTED}")
+    except (OSError, UnicodeDecodeError):
+        return False
 
 
 def read(path: Path | str) -> Declaration:

@@ -95,6 +95,11 @@ class Node:
         except (DomainError, ParameterError, QueryError) as error:
             self.fail(str(error), remedy)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is written here: no value, or a mapping or list of none."""
+        return not self.yaml.value or self.yaml.tag == "tag:yaml.org,2002:null"
+
     def mapping(self, known: tuple[str, ...] | None) -> dict[str, Node]:
         """The children by key; unknown and repeated keys are refused."""
         if not isinstance(self.yaml, yaml.MappingNode):

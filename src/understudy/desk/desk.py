@@ -12,6 +12,7 @@ from typing import Any
 
 from sqlglot import exp
 
+from understudy.desk.allowed import FUNCTIONS
 from understudy.desk.postgres_type import type_of_duck
 from understudy.desk.refusal import refusal
 from understudy.desk.rows import RowColumn, Rows, from_plain, shape_as_plain, values_as_plain
@@ -185,14 +186,8 @@ class Desk:
         except WorkerEndedError as error:
             raise refusal("time" if error.overran else "size", limits=limits) from None
         if "reason" in reply:
-            names = [column for held in tables.values() for column in held.names]
-            raise refusal(
-                str(reply["reason"]),
-                limits=limits,
-                name=str(reply.get("name", "")),
-                near=difflib.get_close_matches(str(reply.get("name", "")), [*tables, *names], n=3),
-                rows=most,
-            )
+            reason, name = str(reply["reason"]), str(reply.get("name", ""))
+            raise refusal(reason, limits=limits, name=name, near=_near(reason, name, tables), rows=most)
         return reply
 
     def _exchanged(self, request: dict[str, Any], database: DeskDatabase) -> dict[str, Any]:
@@ -270,3 +265,13 @@ def _text(statement: Statement) -> str:
 
 def _columns(reply: Mapping[str, Any]) -> tuple[RowColumn, ...]:
     return tuple(RowColumn(str(name), type_of_duck(str(kind))) for name, kind in reply["columns"])
+
+
+def _near(reason: str, name: str, tables: Mapping[str, Rows]) -> list[str]:
+    """Names like one that a statement has and nobody knows: of functions, or of tables and columns."""
+    if reason == "no-function":
+        return difflib.get_close_matches(name, sorted(FUNCTIONS), n=3, cutoff=0.7)
+    if reason == "undefined-function":  # it is known, and its arguments do not fit
+        return []
+    columns = [column for held in tables.values() for column in held.names]
+    return difflib.get_close_matches(name, [*tables, *columns], n=3)

@@ -191,6 +191,7 @@ _MESSAGES = (
     (r'column "([^"]*)" must appear in the GROUP BY clause', "grouping"),
     (r"Type with name (\S+) does not exist", "undefined-type"),
     (r'function call "([^("]+)', "types"),
+    (r"Set operations can only apply to expressions with the same number", "widths"),
     (_DEEP.pattern, "deep"),
 )
 

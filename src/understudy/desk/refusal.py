@@ -20,7 +20,7 @@ _WORDS: dict[str, tuple[str, str, str]] = {
     "several": ("not-select", "one statement at a time", "Send the statements one by one"),
     "no-function": (
         "undefined-function",
-        "the function {name} is not allowed",
+        "the function {name} is none of those that are allowed",
         "Use functions of numbers, text, dates and lists, aggregates or windows",
     ),
     "no-table": (
@@ -62,6 +62,11 @@ _WORDS: dict[str, tuple[str, str, str]] = {
         "an operator or a function is given types that it does not take",
         "Cast its arguments",
     ),
+    "widths": (
+        "types",
+        "the SELECTs of a UNION, INTERSECT or EXCEPT have different numbers of columns",
+        "List as many columns in each",
+    ),
     "value": ("value", "a value cannot be converted or is out of range", "Check casts and literals"),
     "failed": ("failed", "the statement could not be run", "Write it more simply"),
     "time": ("time", "the statement took more than {seconds:g} seconds", "Ask for less at once"),
@@ -82,8 +87,8 @@ def refusal(
 ) -> StatementError:
     """The error for what a process said became of a statement."""
     told, problem, remedy = _WORDS.get(reason, _WORDS["failed"])
-    if near and told in ("undefined-column", "undefined-table"):
-        remedy = f"did you mean {near[0]!r}?"
+    if near and told in ("undefined-column", "undefined-table", "undefined-function"):
+        remedy = f"did you mean {near[0] if told == 'undefined-function' else repr(near[0])}?"
     return StatementError(
         problem.format(name=name[:60], seconds=limits.seconds, rows=rows, megabytes=limits.megabytes),
         reason=told,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
 from hashlib import sha256
 from typing import Any
 
-from understudy.errors import InsufficientBudgetError, ParameterError, RefusedError
+from understudy.errors import InsufficientBudgetError, ParameterError, RefusedError, UnderstudyError
 from understudy.ledger.shares import Shares
 from understudy.privacy.accountant import Accountant
 from understudy.privacy.accounting_rule import NEWEST, AccountingRule
@@ -42,6 +43,18 @@ class Due:
     available: Cost
     limit: str
     payable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TriedCharge:
+    """What an event would be charged after others that are tried before it.
+
+    cost     what the ledger would charge, jointly with everything before it
+    refusal  why it would be refused; None where it would be granted
+    """
+
+    cost: Cost
+    refusal: UnderstudyError | None
 
 
 class FollowingStates:
@@ -164,6 +177,21 @@ class Books:
         payable = cost.units <= left and not (self._is_free(event, cost.units) and self._is_full_of_nothing)
         payable = payable and delta_units(event) <= max(self.budget.delta_cap - self.delta, 0)
         return Due(cost, type(cost)(left), name, payable)
+
+    def tried(self, wanted: Sequence[tuple[Event, str]], *, at: str) -> list[TriedCharge]:
+        """What `admit` would charge for events, each with its analyst, one after the other; enters nothing.
+
+        One that would be refused changes nothing for those behind it.
+        """
+        books, found = self.copy(), list[TriedCharge]()
+        for event, analyst in wanted:
+            cost, refusal = books.quote(event), None
+            try:
+                books.admit(event, analyst=checked_name(analyst, ANALYST), at=at)
+            except UnderstudyError as error:
+                refusal = error
+            found.append(TriedCharge(cost, refusal))
+        return found
 
     def spent_by(self) -> dict[str, Cost]:
         """What was charged to each analyst, the largest first; what was spent before the ledger is nobody's."""

@@ -31,8 +31,13 @@ def open_ledger(
     ledger and its charges have left traces beside the declaration (`traces`).
     """
     place = ledger_place(declaration.ledger, base=base, environ=environ)
-    check_not_lost(declaration, place, base=base, file=file)
-    return _opened(declaration, place, declared_witness(declaration, base=base, environ=environ))
+    ledger = _opened(declaration, place, declared_witness(declaration, base=base, environ=environ))
+    try:
+        check_not_lost(ledger, base=base, file=file, protect=declaration.protect)
+    except BaseException:
+        ledger.close()
+        raise
+    return ledger
 
 
 def charged_budget(declaration: Declaration, *, base: Path, file: Path) -> Budget | None:
@@ -77,6 +82,7 @@ def _opened(declaration: Declaration, place: URL, witness: Witness | None) -> Du
         declaration.name,
         declaration.budget,
         opening=declaration.opening,
+        promise=declaration.promise,
         limits=declaration.limits,
         witness=witness,
     )
@@ -97,9 +103,9 @@ def new_witness(
             remedy="Declare `witness:`, best on another disk, or set UNDERSTUDY_WITNESS",
         )
     place = ledger_place(declaration.ledger, base=base, environ=environ)
-    check_not_lost(declaration, place, base=base, file=file)
     ledger = _opened(declaration, place, None)
     try:
+        check_not_lost(ledger, base=base, file=file, protect=declaration.protect)
         entries, head = ledger.end
     finally:
         ledger.close()
@@ -134,7 +140,8 @@ def declared_witness(
     if path is None:
         return None
     ledger = ledger_place(declaration.ledger, base=base, environ=environ)
-    if ledger.get_backend_name() == "sqlite" and path.resolve() in map(Path.resolve, _files_of(ledger)):
+    own = _files_of(ledger) if ledger.get_backend_name() == "sqlite" else []
+    if os.path.realpath(path) in map(os.path.realpath, own):
         raise LedgerError(
             f"the witness cannot be the ledger itself ({path})",
             remedy="Declare another `witness:`, best on another disk; nothing was spent",

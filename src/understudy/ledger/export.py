@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Sequence
+from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -11,10 +13,11 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.engine import URL
 
-from understudy.errors import LedgerError
+from understudy.errors import LedgerError, RefusedError
 from understudy.ledger import schema, snapshot, verifier
 from understudy.ledger.chain import Entry, commitment
 from understudy.ledger.database import Database
+from understudy.ledger.file import is_there
 from understudy.ledger.kept import released
 from understudy.ledger.schema import ENTRY, KEPT, LEDGER, SNAPSHOT
 from understudy.ledger.witness import Witness
@@ -28,8 +31,54 @@ if __name__ == "__main__":
 
     words, status = report(DOCUMENT, sys.argv[1] if len(sys.argv) > 1 else "")
     sys.stdout.write(words + "\\n")
-    sys.exit(status)
+    for problem in FOUND_AT_EXPORT:
+        sys.stdout.write("WRONG when it was exported  " + problem + "\\n")
+    sys.exit(1 if FOUND_AT_EXPORT else status)
 """
+
+NOT_SOUND = (
+    "# NOT SOUND: this ledger did not verify when it was exported, and proves nothing but what it lacks.\n"
+)
+"""How an export begins whose ledger did not verify."""
+
+SHOWN = 3
+"""Problems that a refusal names."""
+
+
+@dataclass(frozen=True)
+class ExportedLedger:
+    """A ledger as one file: its `text`, the number of its `entries`, its last hash, and what is wrong with it."""
+
+    text: str
+    entries: int
+    head: str
+    problems: tuple[str, ...]
+
+
+def exported(
+    url: URL, name: str, *, answers: bool = True, witness: Witness | None = None, as_it_is: bool = False
+) -> ExportedLedger:
+    """The ledger of a table as one file that verifies itself, after it was verified here.
+
+    A ledger that does not verify is refused with a `RefusedError`, unless it is wanted `as_it_is`: then the file
+    begins with what it is (`NOT_SOUND`), holds what was found, also of hidden states and of the witness, which
+    it cannot check itself, and never calls itself sound.
+    """
+    found, verdict = _verified(url, name, witness)
+    problems = tuple(verdict["problems"])
+    if problems and not as_it_is:
+        more = f" (and {len(problems) - SHOWN:,} more)" if len(problems) > SHOWN else ""
+        wrong = (
+            f"the ledger of {name!r} is not sound, and was not exported: {'; '.join(problems[:SHOWN])}{more}"
+        )
+        remedy = (
+            "`understudy ledger verify` lists all of it. Restore a sound copy; to have what is there, for whoever "
+            "examines it, take it with `as_it_is=True`: the file then says that it is not sound"
+        )
+        raise RefusedError(wrong, remedy=remedy, text=f"{wrong}. {remedy}")
+    whole = found if answers else {**found, "answers": None}
+    text = self_contained(whole, problems=problems)
+    return ExportedLedger(text, len(found["entries"]), verdict["head"], problems)
 
 
 def document(url: URL, name: str, *, answers: bool = True) -> dict[str, Any]:
@@ -40,7 +89,7 @@ def document(url: URL, name: str, *, answers: bool = True) -> dict[str, Any]:
 def holds(url: URL, name: str) -> bool:
     """Whether the store holds a ledger of that table; looking for one makes none."""
     database = Database(url)
-    if database.is_sqlite and not Path(database.place).exists():
+    if database.is_sqlite and not is_there(Path(database.place)):
         return False
     try:
         with database.reading() as tx:
@@ -51,6 +100,11 @@ def holds(url: URL, name: str) -> bool:
 
 def verify(url: URL, name: str, *, witness: Witness | None = None) -> dict[str, Any]:
     """The verifier's verdict on a stored ledger, with what only its owner can check: states, and the witness."""
+    return _verified(url, name, witness)[1]
+
+
+def _verified(url: URL, name: str, witness: Witness | None) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A stored ledger, with its answers, and the verdict on it."""
     seen = None if witness is None else witness.seen(name)
     try:
         found, problems = _read(url, name, answers=True)
@@ -72,11 +126,14 @@ def verify(url: URL, name: str, *, witness: Witness | None = None) -> dict[str, 
         elif entries and found["entries"][entries - 1]["hash"] != head:
             verdict["problems"].append(f"entry {entries}: the witness saw another hash there")
     verdict["sound"] = not verdict["problems"]
-    return verdict
+    return found, verdict
 
 
-def self_contained(found: dict[str, Any]) -> str:
-    """The verifier's source and the document in one Python file: `python FILE [EXPECTED LAST HASH]`."""
+def self_contained(found: dict[str, Any], *, problems: Sequence[str] = ()) -> str:
+    """The verifier's source and the document in one Python file: `python FILE [EXPECTED LAST HASH]`.
+
+    `problems` are what its owner found to be wrong with it, which the file tells, and is never sound with.
+    """
     source = resources.files("understudy.ledger").joinpath("verifier.py").read_text(encoding="utf-8")
     head = {key: value for key, value in found.items() if key not in ("entries", "answers")}
     lines = [f"    {_quoted(entry)}," for entry in found["entries"]]
@@ -94,9 +151,10 @@ def self_contained(found: dict[str, Any]) -> str:
         "]",
         'DOCUMENT["entries"] = [json.loads(line) for line in ENTRIES]',
         f'DOCUMENT["answers"] = {answers}',
+        f"FOUND_AT_EXPORT = json.loads({_quoted(list(problems))})",
         _ENDING,
     ]
-    return "\n".join(parts)
+    return (NOT_SOUND if problems else "") + "\n".join(parts)
 
 
 def _quoted(value: Any) -> str:
@@ -106,7 +164,7 @@ def _quoted(value: Any) -> str:
 
 def _read(url: URL, name: str, *, answers: bool) -> tuple[dict[str, Any], list[str]]:
     database = Database(url)
-    if database.is_sqlite and not Path(database.place).exists():  # looking must not make one
+    if database.is_sqlite and not is_there(Path(database.place)):  # looking must not make one
         raise _missing(name, database.place)
     try:
         with database.reading() as tx:

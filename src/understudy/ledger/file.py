@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from pathlib import Path
 
 from understudy.errors import LedgerError
@@ -49,20 +50,37 @@ def make(path: Path) -> None:
 
 
 def is_there(file: Path) -> bool:
-    """Whether there is a ledger's file; what cannot be looked at, or has lost its half, is not called absent."""
+    """Whether there is a ledger's file that holds anything: an empty one is as good as none.
+
+    What cannot be looked at, is no file, or has lost its half, is not called absent, but refused with a
+    LedgerError.
+    """
+    if _size(file):
+        return True
+    log = file.with_name(file.name + "-wal")
+    if not log.exists() or not log.stat().st_size:
+        return False
+    if _size(file):  # another program began it meanwhile, and then its log
+        return True
+    raise LedgerError(
+        f"half of the ledger is missing: {log.name} is there, and {file.name} is "
+        f"{'empty' if file.exists() else 'not'}",
+        remedy="Put the file back, and do not remove the other. If it is lost, declare what was spent as "
+        f"`opening: {{epsilon: …}}`, move {log.name} away, and `understudy ledger new` begins another. "
+        "Nothing was spent now",
+    )
+
+
+def _size(file: Path) -> int:
+    """The bytes of a file; 0 where there is none."""
     try:
-        size = file.stat().st_size
+        found = file.stat()
     except FileNotFoundError:
-        size = 0
+        return 0
     except OSError as error:
         raise _hidden(file, error) from error
-    log = file.with_name(file.name + "-wal")
-    if size == 0 and log.exists() and log.stat().st_size:
-        raise LedgerError(
-            f"half of the ledger is missing: {log.name} is there, and {file.name} is not",
-            remedy="Put the file back, and do not remove the other; nothing was spent",
-        )
-    return file.exists()
+    _check_regular(file, found)
+    return found.st_size
 
 
 def identity(path: Path | str) -> FileIdentity:
@@ -73,6 +91,7 @@ def identity(path: Path | str) -> FileIdentity:
         raise _gone(path) from None
     except OSError as error:
         raise _hidden(path, error) from None
+    _check_regular(path, found)
     if found.st_nlink > 1:
         raise LedgerError(
             f"the ledger {path} has {found.st_nlink} names (hard links): programs that use different ones do not "
@@ -112,6 +131,15 @@ def is_mount_point(path: Path) -> bool:
     listed = [line.split(" ")[4] for line in lines if line.count(" ") > 4]
     # Spaces, tabs, line feeds and backslashes of a path are octal there.
     return wanted in (_ESCAPED.sub(lambda found: chr(int(found[1], 8)), place) for place in listed)
+
+
+def _check_regular(path: Path | str, found: os.stat_result) -> None:
+    """Refuse what is no file, such as a folder, whose links are not names of it."""
+    if not stat.S_ISREG(found.st_mode):
+        raise LedgerError(
+            f"the ledger {path} is {'a folder' if stat.S_ISDIR(found.st_mode) else 'no file'}",
+            remedy="A ledger is one file: move this away, or declare another `ledger:`. Nothing was spent",
+        )
 
 
 def _hidden(path: Path | str, error: OSError) -> LedgerError:

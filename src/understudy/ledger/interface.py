@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Protocol
 
 from understudy.errors import RequestConflictError, UnderstudyError
-from understudy.ledger.books import Due, Share, short_question
+from understudy.ledger.books import Due, Share, TriedCharge, short_question
 from understudy.privacy.accounting_rule import AccountingRule
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import Cost
@@ -214,6 +214,14 @@ class Ledger(Protocol):
 
         `charge` would charge exactly this, unless something is charged first or a day ends. Raises as `quote`.
         Charges nothing.
+        """
+        ...
+
+    def tried(self, wanted: Sequence[tuple[Event, str]]) -> list[TriedCharge]:
+        """What each event of `wanted` would cost its analyst, one after the other, or why it would be refused.
+
+        `charge` would charge exactly this, unless something else is charged first or a day ends. Raises as
+        `quote`. Charges nothing.
         """
         ...
 

@@ -11,7 +11,7 @@ from threading import Lock
 from typing import Any, TypeVar
 
 from understudy.errors import UnderstudyError
-from understudy.ledger.books import ANALYST, Books, Due, Share, checked_name, timestamp
+from understudy.ledger.books import ANALYST, Books, Due, Share, TriedCharge, checked_name, timestamp
 from understudy.ledger.chain import canonical
 from understudy.ledger.interface import Debit, Hidden, JournalStep, LedgerEntry, WantedCharge
 from understudy.ledger.page import Advance, Charge, Operation, Page, Settle
@@ -135,6 +135,10 @@ class MemoryLedger:
     def due(self, event: Event, *, analyst: str = "") -> Due:
         with self._lock:
             return self._books.due(event, analyst=checked_name(analyst, ANALYST), at=self._latest)
+
+    def tried(self, wanted: Sequence[tuple[Event, str]]) -> list[TriedCharge]:
+        with self._lock:
+            return self._books.tried(wanted, at=self._latest)
 
     @property
     def limits(self) -> Limits:

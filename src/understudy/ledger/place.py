@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -41,7 +42,8 @@ def _relative(variable: str) -> LedgerError:
 
 
 def _file(path: Path) -> URL:
-    return URL.create("sqlite", database=str(path.resolve()))
+    # Of a link that leads to itself this is the link, which is refused when it is looked at.
+    return URL.create("sqlite", database=os.path.realpath(path))
 
 
 def _database(text: str) -> URL:

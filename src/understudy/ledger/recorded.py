@@ -81,11 +81,11 @@ def event_of(entry: Entry) -> Event:
 _event = lru_cache(maxsize=4096)(from_text)
 
 
-def terms(name: str, budget: Budget, rule: AccountingRule) -> str:
+def terms(name: str, budget: Budget, rule: AccountingRule, promise: str = "") -> str:
     """What the first entry binds a ledger to.
 
     The first rule of joint accounting is named by no number, and the filter zcdp by no name: versions that knew no
-    others wrote neither.
+    others wrote neither. Nor did they write the `promise`, which is empty where nobody told it.
     """
     cap = budget.cap
     return canonical(
@@ -99,8 +99,20 @@ def terms(name: str, budget: Budget, rule: AccountingRule) -> str:
             **({} if rule == RULE_1 else {"accounting": rule.number}),
             **budget.filter.terms(),
             **({"key_delta": str(budget.key_delta)} if budget.key_delta else {}),
+            **({"promise": promise} if promise else {}),
         }
     )
+
+
+def promise_of(entry: Entry) -> str:
+    """What a first entry says is promised, and to whom; empty where it says nothing."""
+    try:
+        found = json.loads(entry.terms or "").get("promise", "")
+    except (ValueError, AttributeError, RecursionError):
+        raise broken(entry.number) from None
+    if not isinstance(found, str):
+        raise broken(entry.number)
+    return found
 
 
 def rule_of(entry: Entry) -> AccountingRule:

@@ -151,14 +151,17 @@ UPGRADES: dict[int, Callable[[Connection], None]] = {2: _to_2, 3: _to_3, 4: _to_
 
 
 def version(tx: Connection) -> int:
-    """The version of the tables in a database; 0 where there are none."""
+    """The version of the tables in a database; 0 where there are none. Refused where they do not say one."""
     kept = inspect(tx)
     if not kept.has_table(SCHEMA.name):
         return 0
     if not kept.has_table(LEDGER.name) and not kept.has_table(ENTRY.name):
         # Made a moment ago in the same transaction, as the lock under which the others are made.
         return tx.execute(select(SCHEMA.c.version)).scalar_one_or_none() or 0
-    return tx.execute(select(SCHEMA.c.version)).scalar_one()
+    found = tx.execute(select(SCHEMA.c.version)).scalars().all()
+    if len(found) != 1:
+        check(None)
+    return found[0]
 
 
 def holds(tx: Connection, name: str) -> bool:

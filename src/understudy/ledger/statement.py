@@ -298,14 +298,41 @@ def asked_words(question: str) -> str:
     'count by sex'
     """
     words, found, _ = question.partition(" -> measure ")
-    return words if found else _DIGESTS.sub("", question)
+    return words if found else _readable(question)
+
+
+def _readable(question: str) -> str:
+    """A recorded question without fingerprints; one about columns says how many rows were read as people do.
+
+    What is recorded decides whether a request is the same one, in every ledger that there is, and stays as it is.
+
+    >>> _readable("bounds and bins of 1 columns, of 1 of the rows @" + 16 * "a")
+    'bounds and bins of 1 column, of all rows'
+    >>> _readable("how 3 columns are written, of 0.0625 of the rows")
+    'how 3 columns are written, of 6.25% of the rows'
+    >>> _readable("how 1 columns are written, of 1 of the rows")
+    'how 1 column is written, of all rows'
+    """
+    plain = _DIGESTS.sub("", question)
+    found = _OF_COLUMNS.fullmatch(plain)
+    if found is None:
+        return plain
+    what, share = found["what"], float(found["share"])
+    what = re.sub(r"(?<= )1 columns( are)?", lambda one: "1 column is" if one[1] else "1 column", what)
+    return f"{what}, of {'all rows' if share >= 1 else f'{share * 100:.3g}% of the rows'}"
+
+
+_OF_COLUMNS = re.compile(
+    r"(?P<what>(how \d|bounds and bins of |keys of ).*), of (?P<share>\d[\d.e-]*) of the rows"
+)
+"""A purchase about columns as it is recorded (`curator.column_curator`), with the part of the rows read."""
 
 
 def question_words(entry: Mapping[str, Any]) -> str:
     """What was asked, or which debit an answer belongs to; request names that were drawn at random tell
     nothing.
     """
-    question = _DIGESTS.sub("", str(entry["question"] or ""))
+    question = _readable(str(entry["question"] or ""))
     question = question if len(question) <= MOST_LETTERS else f"{question[:MOST_LETTERS]} …"
     if not question and entry["debit"] is not None:
         question = f"for entry {entry['debit']}"

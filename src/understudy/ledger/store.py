@@ -13,7 +13,16 @@ from sqlalchemy.engine import URL
 
 from understudy.errors import LedgerError, UnderstudyError
 from understudy.ledger import schema, stored_entries
-from understudy.ledger.books import ANALYST, Books, Due, Share, checked_name, short_question, timestamp
+from understudy.ledger.books import (
+    ANALYST,
+    Books,
+    Due,
+    Share,
+    TriedCharge,
+    checked_name,
+    short_question,
+    timestamp,
+)
 from understudy.ledger.catching_up import caught_up, check_witnessed, rolled_back
 from understudy.ledger.chain import START, Entry, canonical
 from understudy.ledger.database import TIMEOUT, Database
@@ -22,7 +31,7 @@ from understudy.ledger.group import GroupCommit, Ticket
 from understudy.ledger.interface import Debit, Hidden, JournalStep, LedgerEntry, WantedCharge
 from understudy.ledger.page import Advance, Charge, Operation, Page, Settle
 from understudy.ledger.paging import PageRequest, readable
-from understudy.ledger.recorded import Recorded, broken, budget_of, rule_of, terms
+from understudy.ledger.recorded import Recorded, broken, budget_of, promise_of, rule_of, terms
 from understudy.ledger.schema import LEDGER
 from understudy.ledger.stored_page import StoredPage
 from understudy.ledger.view import ledger_html
@@ -60,6 +69,7 @@ class DurableLedger:
         budget: Budget,
         *,
         opening: Number = 0,
+        promise: str = "",
         limits: Limits | None = None,
         accountant: Accountant[Any] | None = None,
         witness: Witness | None = None,
@@ -68,6 +78,7 @@ class DurableLedger:
     ) -> None:
         self.name = name
         self.budget = budget
+        self._promise = promise
         self._witness = witness
         self._clock = clock
         self._database = Database(url, timeout=timeout)
@@ -135,6 +146,10 @@ class DurableLedger:
     def due(self, event: Event, *, analyst: str = "") -> Due:
         books, at = self._ruled()
         return books.due(event, analyst=checked_name(analyst, ANALYST), at=at)
+
+    def tried(self, wanted: Sequence[tuple[Event, str]]) -> list[TriedCharge]:
+        books, at = self._ruled()
+        return books.tried(wanted, at=at)
 
     def impose(self, limits: Limits) -> None:
         self.limits = limits
@@ -361,7 +376,7 @@ class DurableLedger:
             event=self._opening,
             cost=total,
             total=total,
-            terms=terms(self.name, self.budget, self._rule),
+            terms=terms(self.name, self.budget, self._rule, self._promise),
         )
         page.write()
         return recorded
@@ -376,15 +391,22 @@ class DurableLedger:
         if not found:
             raise broken(1)
         first = found[0]
-        budget, rule = budget_of(first), rule_of(first)
+        budget, rule, promise = budget_of(first), rule_of(first), promise_of(first)
         if rule != self._rule and not self._recorded.entries:
             self._rule = rule
             self._blank = self._recorded = self._empty()
-        if budget != self.budget or first.terms != terms(self.name, budget, rule):
+        if budget != self.budget or first.terms != terms(self.name, budget, rule, promise):
             raise LedgerError(
                 f"the ledger of {self.name!r} was opened with a budget of {budget}, the declaration says "
                 f"{self.budget}",
                 remedy="The recorded budget rules: declare it again; nothing was spent",
+            )
+        if promise and self._promise and promise != self._promise:
+            raise LedgerError(
+                f"the ledger of {self.name!r} was begun under another promise ({promise}) than the declaration "
+                f"makes ({self._promise}), and what was charged under one does not count under the other",
+                remedy="The recorded one rules: declare `protect`, `neighbours` and `unit` as they were; nothing "
+                "was spent",
             )
         if first.event != canonical(as_plain(self._opening)):
             raise LedgerError(

@@ -143,6 +143,7 @@ def verify(document: dict) -> dict:
         "currency": check.terms.get("currency"),
         "filter": check.terms.get("filter", "zcdp" if check.terms.get("currency") == "rho" else None),
         "spent_units": check.total,
+        "promise": check.terms.get("promise", ""),
         "cap_units": check.terms.get("cap"),
         "epsilon": check.terms.get("epsilon"),
         "delta": check.terms.get("delta"),
@@ -248,12 +249,14 @@ class Check:
     def check_open(self, entry: dict) -> None:
         terms = json.loads(entry["terms"])
         if sorted(
-            set(terms) - {"accounting", "key_delta", *FILTER_TERMS.get(terms.get("filter"), ())}
+            set(terms) - {"accounting", "key_delta", "promise", *FILTER_TERMS.get(terms.get("filter"), ())}
         ) != sorted(("format", "table", "epsilon", "delta", "currency", "cap")):
             raise Wrong("its terms are not understood")
         rule = terms.get("accounting", 1)
         if "accounting" in terms and (type(rule) is not int or rule not in STARTS):
             raise Wrong("its rule of accounting is not known to this verifier")
+        if type(terms.get("promise", "")) is not str:
+            raise Wrong("it does not say in words what was promised")
         if terms["format"] != 1:
             raise Wrong("its format is not known to this verifier")
         if type(terms["cap"]) is not int or not 0 <= terms["cap"] < LIMIT:
@@ -1226,6 +1229,8 @@ def report(document: dict, expected_head: str = "") -> tuple[str, int]:
         lines.append(f"rho is counted by the privacy filter {verdict['filter']!r}")
     if "key_delta" in verdict:
         lines.append(f"of delta, for keys: {verdict['key_delta_spent']:.6g} spent of {verdict['key_delta']}")
+    if verdict["promise"]:
+        lines.append(f"promised: {verdict['promise']}")
     lines.append(
         f"answers checked against their hashes: {verdict['answers_checked']}, of which steps of handles "
         f"{verdict['steps_checked']}"

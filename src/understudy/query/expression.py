@@ -116,7 +116,10 @@ def _tokens(text: str) -> list[Lexeme]:
     while position < end:
         match = _TOKEN.match(text, position)
         if match is None or match.lastgroup is None:
-            raise QueryError(f"cannot read the question from here: {text[position : position + 30]!r}")
+            raise QueryError(
+                f"cannot read the question from here: {text[position : position + 30]!r}",
+                remedy="is a quote open?" if text[position:].lstrip()[:1] in ("'", '"') else "",
+            )
         tokens.append(Lexeme(match.lastgroup, match.group(match.lastgroup), match.start(match.lastgroup)))
         position = match.end()
     return tokens
@@ -164,6 +167,12 @@ class _Parser:
     def question(self) -> Question:
         aggregate = self._take(*AGGREGATES)
         if aggregate is None:
+            if self._peek("max", "min"):
+                self._fail(
+                    "a question starts with count, share or rate",
+                    "the largest and the smallest value hang on single rows, which are private; quantiles come "
+                    "close, in SQL: SELECT quantile_disc(age, 0.99) FROM … (the name of the table)",
+                )
             if self._peek(*SQL_ONLY):
                 self._fail(
                     "a question starts with count, share or rate",

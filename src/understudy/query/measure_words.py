@@ -6,10 +6,13 @@ follow as in a count, which reads them.
 
 from __future__ import annotations
 
+import datetime as dt
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from understudy.domain.attribute import Boolean, Categories
 from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain
 from understudy.errors import DomainError, QueryError
@@ -77,7 +80,8 @@ def parse_measure(text: str, domain: Domain, *, size: TextSize = USUAL) -> Measu
     aggregate = AGGREGATES[found["word"].lower()]
     if (aggregate == "quantile") != (found["level"] is not None):
         raise QueryError(
-            "a quantile has a level, and nothing else has", remedy="write quantile 0.9 income by sex"
+            "a quantile has a level between 0 and 1, and nothing else has",
+            remedy="write quantile 0.9 income by sex",
         )
     level = Fraction(1, 2) if aggregate == "median" else None
     if found["level"] is not None:
@@ -89,7 +93,7 @@ def parse_measure(text: str, domain: Domain, *, size: TextSize = USUAL) -> Measu
             f"{aggregate} is of {'two measures' if wanted == 2 else 'one measure'}, not of {len(names)}",
             remedy="write avg income, or covariance age, income",
         )
-    measures = tuple(_measure(domain, name) for name in names)
+    measures = tuple(_measure(domain, name, in_sql(aggregate, level, names)) for name in names)
     if len(set(measures)) < len(measures):
         raise QueryError(
             "a measure has a variance, and no covariance with itself", remedy=f"write variance {names[0]}"
@@ -131,12 +135,43 @@ def _cells(found: re.Match[str], domain: Domain, size: TextSize) -> Marginal:
     return parse(f"count{found['rest'] or ''}", domain, size=size).marginal
 
 
-def _measure(domain: Domain, written: str) -> Bins:
+_IN_SQL = {
+    "variance": "avg({0} * {0}) - avg({0}) * avg({0})",
+    "stddev": "sqrt(avg({0} * {0}) - avg({0}) * avg({0}))",
+    "covariance": "avg({0} * {1}) - avg({0}) * avg({1})",
+    "quantile": "quantile_cont({0}, {level})",
+}
+"""What SQL answers from bins in place of an aggregate of measures, where its name is not enough."""
+
+
+def in_sql(aggregate: str, level: Fraction | None, names: Sequence[str]) -> str:
+    """An aggregate of attributes as SQL has it, answered from bins. Names are as they are written in a question.
+
+    >>> in_sql("quantile", Fraction(9, 10), ["income"]), in_sql("sum", None, ["income"])
+    ('quantile_cont(income, 0.9)', 'sum(income)')
+    """
+    form = _IN_SQL.get(aggregate, f"{aggregate}({{0}})")
+    return form.format(*names, level="" if level is None else f"{float(level):g}")
+
+
+def _measure(domain: Domain, written: str, usual: str) -> Bins:
+    """The measure that a question names; a `QueryError` says what is asked in its place, `usual` in SQL."""
     name = written[1:-1].replace('""', '"') if written.startswith('"') else written
     try:
-        return measure(domain, domain[name].name)
+        attribute = domain[name]
     except DomainError as error:
         raise QueryError(error.problem, remedy=error.remedy, suggestions=error.suggestions) from None
+    if isinstance(attribute, Categories):
+        raise QueryError(f"{name} holds no numbers", remedy=f"count its values: count by {written}")
+    if isinstance(attribute, Boolean):
+        raise QueryError(f"{name} holds no numbers", remedy=f"write share {written} = true")
+    if isinstance(attribute, Bins) and isinstance(attribute.upper, dt.date):
+        raise QueryError(
+            f"{name} holds days, which are no measure",
+            remedy=f"in SQL quantiles are answered: SELECT median({written}) FROM … (the name of the table)",
+        )
+    try:
+        return measure(domain, attribute.name)
     except QueryError as error:
-        usual = f"in SQL averages are answered from bins: SELECT avg({name}) FROM … (the name of the table)"
-        raise QueryError(error.problem, remedy=f"{error.remedy}; {usual}") from None
+        asked = f"in SQL it is answered from bins: SELECT {usual} FROM … (the name of the table)"
+        raise QueryError(error.problem, remedy=f"{error.remedy}; {asked}") from None

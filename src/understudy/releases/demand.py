@@ -10,7 +10,7 @@ that is answered from rows of the stand-in (`projected`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import prod
@@ -23,7 +23,13 @@ from understudy.memory import as_text, default_limit
 from understudy.query.marginal import Marginal
 from understudy.query.residuals import parts_of
 from understudy.releases.adaptive.pick import Candidates
-from understudy.releases.adaptive.rule import BYTES_PER_CELL, BYTES_PER_SWEPT, limits_of, triples_are_few
+from understudy.releases.adaptive.rule import (
+    BYTES_PER_CELL,
+    BYTES_PER_SWEPT,
+    LEAST_CELLS,
+    limits_of,
+    triples_are_few,
+)
 from understudy.releases.adaptive.sweep_choice import numbers_swept
 from understudy.releases.aim import MODEL_BYTES, ORDER
 from understudy.releases.method_options import Options
@@ -107,8 +113,16 @@ def row_bytes(domain: Domain) -> int:
     return ROW_BYTES + VALUE_BYTES * len(domain)
 
 
-def check_common(run: Run) -> None:
-    """Refuse, with a `TooLargeError`, a workload or synthetic rows that no method could hold."""
+def need_of(run: Run, method: Needs, options: Options) -> Demand:
+    """What a release by a method needs in all."""
+    return Demand({**common(run).parts, **stand_in(run, method, options).parts})
+
+
+def check_common(run: Run, advice: Callable[[Run], str]) -> None:
+    """Refuse, with a `TooLargeError`, a workload or synthetic rows that no method could hold.
+
+    `advice` says what would help where the memory that is allowed is too little.
+    """
     largest = max(run.workload, key=run.domain.size)
     if (cells := run.domain.size(largest)) > CELL_LIMIT:
         raise TooLargeError(
@@ -119,20 +133,13 @@ def check_common(run: Run) -> None:
         )
     need, limit = common(run), limit_of(run)
     if need.total > limit:
-        answers, rows = need.parts["answers"], need.parts["synthetic rows"]
-        fewer = f"{run.workload.queries:,} cells in {len(run.workload):,} marginals"
-        remedy = (
-            f"leave large marginals out with `max_cells`, or list fewer ({fewer})"
-            if answers >= rows
-            else "draw fewer synthetic rows (`rows`)"
-        )
+        answers = need.parts["answers"]
         raise TooLargeError(
-            f"this release takes {need}, and {as_text(limit)} is allowed: its workload",
+            "its workload",
             cells=run.workload.queries,
-            limit=max(limit - rows, 0) // max(answers // max(run.workload.queries, 1), 1),
-            why="fit",
-            remedy=f"Nothing was spent. {remedy[0].upper()}{remedy[1:]}, or allow more: "
-            f"`memory={need.total + need.total // 10}`",
+            limit=limit // max(answers // max(run.workload.queries, 1), 1),
+            problem=f"this release takes {need}, and {as_text(limit)} is allowed",
+            remedy=f"Nothing was spent. {advice(run)}",
         )
 
 
@@ -161,8 +168,7 @@ def obstacle(run: Run, method: Needs, options: Options) -> str:
         run.curator.check_size([Marginal(run.domain, clique) for clique in cliques])
     except TooLargeError as error:
         return str(error).split(". ")[0]
-    need = Demand({**common(run).parts, **stand_in(run, method, options).parts})
-    limit = limit_of(run)
+    need, limit = need_of(run, method, options), limit_of(run)
     if need.total > limit:
         return f"it takes {need}, and {as_text(limit)} is allowed (`memory`)"
     return ""
@@ -198,7 +204,7 @@ def _tree(run: Run, most: int) -> int:
 def of_adaptive(run: Run, options: Options) -> int:
     """The tree, and the last sweep where it may be made; with a limit, the rule fits both into what is left."""
     if run.memory is not None:
-        return _tree(run, 0)
+        return _tree(run, LEAST_CELLS)
     limits = limits_of(run.workload, None, options.get("seconds"))
     numbers = numbers_swept(run.domain, run.workload.cliques)
     return _tree(run, limits.cells) + BYTES_PER_SWEPT * (numbers if numbers <= limits.swept else 0)

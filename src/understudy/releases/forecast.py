@@ -8,7 +8,7 @@ depends on the table.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from understudy.domain.domain import Clique
+from understudy.errors import InsufficientBudgetError
 from understudy.privacy.cost import Cost
 from understudy.project import Project
 from understudy.query.workload import AllMarginals, Workload
@@ -23,10 +24,11 @@ from understudy.rational import Number, probability
 from understudy.releases import demand
 from understudy.releases.demand import Demand
 from understudy.releases.forecast_errors import ForeseenErrors
+from understudy.releases.making import checked, checked_memory
 from understudy.releases.method_choice import selected
 from understudy.releases.method_options import Options
 from understudy.releases.methods import named
-from understudy.releases.purchases import most_charged
+from understudy.releases.purchases import most_charged, paid_before
 from understudy.releases.run import Run
 from understudy.releases.target import targeted
 from understudy.releases.workload_file import as_workload
@@ -64,6 +66,9 @@ class ReleaseForecast:
     beta        the probability with which some certified error would not hold
     people      the number of people that the table is taken to have; 0 where none is public or declared
     columns     the 1-way marginals that would be told, in the workload or beside it, where their error is known
+    paid        what a run of the given name has bought before, which is not paid again; nothing without a name
+    refusal     why the ledger would not pay for the release, or for the rest of it; None where it would, or where
+                only the method knows what its steps come to. A run that has bought all of its steps is still made
     """
 
     method: str
@@ -76,6 +81,21 @@ class ReleaseForecast:
     beta: float
     people: float = 0.0
     columns: tuple[MarginalForecast, ...] = ()
+    paid: Cost | None = None
+    refusal: InsufficientBudgetError | None = None
+
+    @property
+    def rest(self) -> Cost:
+        """The most that would still be charged: `cost` without what was `paid`."""
+        paid = 0 if self.paid is None else self.paid.units
+        return type(self.cost)(max(self.cost.units - paid, 0))
+
+    @property
+    def is_payable(self) -> bool | None:
+        """Whether the ledger would pay for it now; None where that depends on what a run has bought before."""
+        if self.refusal is None:
+            return True
+        return None if self.paid is not None and self.paid.units else False
 
     @property
     def noisy(self) -> tuple[int, int, str]:
@@ -128,6 +148,8 @@ class ReleaseForecast:
             ],
             "memory": self.need.total,
             "cost": {self.cost.currency: self.cost.amount},
+            "rest": {self.rest.currency: self.rest.amount},
+            "payable": self.is_payable,
             "share": self.share,
             "beta": self.beta,
             "mostly_noise": self.is_noise,
@@ -146,14 +168,16 @@ def forecast(
     memory: int | None = None,
     rows: int | None = None,
     target: str | None = None,
+    name: str | None = None,
+    analyst: str = "",
     **options: Any,
 ) -> ReleaseForecast:
     """What `release` with the same arguments would say and cost. Reads no data and spends nothing.
 
-    `project`, `workload`, `epsilon`, `delta`, `method`, `alpha`, `beta`, `memory`, `rows`, `target` and the
-    `options` of the method are those of `release`. Returns a `ReleaseForecast`. Raises what `release` would refuse
-    before its first debit, except that the ledger may not be able to pay: that is told by `share` and by the
-    ledger.
+    `project`, `workload`, `epsilon`, `delta`, `method`, `alpha`, `beta`, `memory`, `rows`, `target`, `name`,
+    `analyst` and the `options` of the method are those of `release`. Returns a `ReleaseForecast`. Raises what
+    `release` would refuse before its first debit, except that the ledger may not be able to pay: that is told by
+    its `refusal`.
     """
     budget = project.declaration.budget.alone(epsilon, delta)
     asked = targeted(as_workload(project.domain, workload), target)
@@ -161,14 +185,28 @@ def forecast(
         project.curator,
         asked,
         budget,
-        "forecast",
+        "forecast" if name is None else checked(name),
         beta=probability(beta),
-        memory=memory,
+        analyst=analyst,
+        memory=checked_memory(memory),
         synthetic=rows,
         target=target,
     )
     given = {key: value for key, value in {"alpha": alpha, **options}.items() if value is not None}
-    return forecast_of(run, selected(run, method, given), given)
+    found = forecast_of(run, selected(run, method, given), given)
+    bought = 0 if name is None else paid_before(project.ledger, name)
+    paid = type(found.cost)(bought)
+    return replace(found, paid=paid, refusal=_not_paid(run, replace(found, paid=paid).rest))
+
+
+def _not_paid(run: Run, rest: Cost) -> InsufficientBudgetError | None:
+    """Why the ledger would not pay for what is not bought yet; None where it would, or only the method knows."""
+    if run.budget.is_pure == run.curator.ledger.budget.is_pure:
+        try:
+            run.check_affordable(rest)
+        except InsufficientBudgetError as refusal:
+            return refusal
+    return None
 
 
 def forecast_of(run: Run, method: str, options: Options) -> ReleaseForecast:
@@ -189,7 +227,7 @@ def forecast_of(run: Run, method: str, options: Options) -> ReleaseForecast:
             rows_error = float(np.average(parts, weights=[float(weight) for weight in workload.weights]))
     ledger = run.curator.ledger.budget
     cost = most_charged(ledger, run.budget.epsilon, run.budget.delta)
-    need = Demand({**demand.common(run).parts, **demand.stand_in(run, known, options).parts})
+    need = demand.need_of(run, known, options)
     return ReleaseForecast(
         method,
         known.told.summary,

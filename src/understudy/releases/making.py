@@ -92,7 +92,7 @@ def release(
         beta=probability(beta),
         analyst=analyst,
         report=(lambda _: None) if progress is None else progress,
-        memory=_positive(memory),
+        memory=checked_memory(memory),
         synthetic=rows,
     )
     if budget.is_pure == project.ledger.budget.is_pure:  # else only the method knows what its steps come to
@@ -115,9 +115,13 @@ def release(
     )
 
 
-def _positive(memory: int | None) -> int | None:
-    if memory is not None and memory <= 0:
-        raise ParameterError("limits of memory (bytes) and time (seconds) must be positive")
+def checked_memory(memory: int | None) -> int | None:
+    """The bytes that a release may take, or None; a `ParameterError` where they are no positive whole number."""
+    if memory is None:
+        return None
+    is_number = isinstance(memory, int) and not isinstance(memory, bool)  # pyright: ignore[reportUnnecessaryIsInstance]
+    if not is_number or memory <= 0:
+        raise ParameterError(f"`memory` is a positive number of bytes, not {memory!r}")
     return memory
 
 

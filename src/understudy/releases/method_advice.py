@@ -11,13 +11,21 @@ from copy import copy
 from dataclasses import replace
 from fractions import Fraction
 
+from understudy.memory import as_text, physical, rounded_up
 from understudy.releases import methods
+from understudy.releases.demand import common, limit_of, need_of, row_bytes
 from understudy.releases.method_options import Options
 from understudy.releases.methods import Method, best, fits, obstacle
 from understudy.releases.run import Run, a_delta_for
 
 MOST_ADVISED = 1 << 24
 """Cells that mwem is proposed to hold: minutes, and about two gigabytes."""
+
+UNLIMITED = 1 << 62
+"""Bytes of a machine in whose memory everything fits, to ask whether memory alone is in the way."""
+
+FEWEST = 100
+"""Synthetic rows below which nobody is told to draw fewer."""
 
 USUAL_DELTA = Fraction(1, 10**9)
 """What is proposed where a budget lacks a delta."""
@@ -26,7 +34,10 @@ USUAL_DELTA = Fraction(1, 10**9)
 def nothing_fits(run: Run) -> str:
     """Why `auto` has no method, and what would help; what the advice mends is not complained about."""
     helped = _with_a_delta(run) if _can_have_a_delta(run) else None
-    mended = {"mwem"} if _can_hold_all(run, {}) else set()
+    mended = {"mwem"} if _can_hold_all(run, {}) else set[str]()
+    mended |= {
+        way[1] for way in (_enough_memory(run, None, {}), _fewer_rows(run, None, {})) if way is not None
+    }
     if helped is not None:
         mended |= {method.name for method in methods.METHODS.values() if fits(method, helped, {})}
     reasons: dict[str, list[str]] = {}
@@ -52,7 +63,92 @@ def what_helps(run: Run, method: Method | None, options: Options) -> str:
             ways.append(f"{_how_to_have_a_delta(run)}, then {wanted} fits")
     if other is None and _can_hold_all(run, options):
         ways.append(f"let mwem hold every cell: `method='mwem', cells={run.domain.size()}`")
-    return _sentence(ways or [_smaller_request(run, options)])
+    return _sentence([*ways, *_ways_to_fit(run, method, options)] or [_smaller_request(run, options)])
+
+
+def how_to_fit(run: Run, method: Method | None, options: Options) -> str:
+    """What would help where the answers and the synthetic rows alone take more memory than is allowed.
+
+    `method` is the one that was asked for, None for any.
+    """
+    need = common(run)
+    answers, rows = need.parts["answers"], need.parts["synthetic rows"]
+    ways = _ways_to_fit(run, method, options)
+    if answers >= rows or not ways:
+        cells = f"{run.workload.queries:,} cells in {len(run.workload):,} marginals take {as_text(answers)}"
+        ways.append(f"ask for less: leave large marginals out with `max_cells`, or list fewer ({cells})")
+    return _sentence(ways)
+
+
+def room_for_all(run: Run) -> str:
+    """The same where the method is a function of the caller's, which says nothing of what it holds itself."""
+    return f"Allow more memory, more than `memory={rounded_up(common(run).total)}`, or ask for less"
+
+
+def _ways_to_fit(run: Run, method: Method | None, options: Options) -> list[str]:
+    """Fewer synthetic rows, or more memory, where a method that does not fit would fit then."""
+    fewer, enough = _fewer_rows(run, method, options), _enough_memory(run, method, options)
+    ways = [] if fewer is None else [(f"draw fewer synthetic rows, at most `rows={fewer[0]}`", fewer[1])]
+    ways += [] if enough is None else [(f"allow more memory, at least `memory={enough[0]}`", enough[1])]
+    if len({name for _, name in ways}) == 1:
+        return [f"{', or '.join(way for way, _ in ways)}, then {ways[0][1]} fits"]
+    return [f"{way}, then {name} fits" for way, name in ways]
+
+
+def _considered(run: Run, method: Method | None, options: Options) -> list[Method]:
+    """The methods that were asked for and do not fit, where nothing but memory is in their way."""
+    wanted = [one for one in methods.METHODS.values() if one.is_automatic] if method is None else [method]
+    ample = _allowing(run, UNLIMITED)
+    return [one for one in wanted if not fits(one, run, options) and fits(one, ample, options)]
+
+
+def _enough_memory(run: Run, method: Method | None, options: Options) -> tuple[int, str] | None:
+    """The least memory, in round bytes, with which a method fits that does not, and its name; None if none does.
+
+    More than the machine has is not proposed.
+    """
+    found: list[tuple[int, str]] = []
+    for one in _considered(run, method, options):
+        amount = rounded_up(need_of(_allowing(run, UNLIMITED), one, options).total)
+        if amount <= physical() and fits(one, _allowing(run, amount), options):
+            found.append((amount, one.name))
+    if not found:
+        return None
+    amount, name = min(found)
+    return amount, name if method is not None else best(_allowing(run, amount), options) or name
+
+
+def _fewer_rows(run: Run, method: Method | None, options: Options) -> tuple[int, str] | None:
+    """The most synthetic rows, in a round number, with which a method fits that does not, and its name.
+
+    None where fewer rows do not help, or fewer than the `FEWEST` would be left.
+    """
+    now = common(run).parts["synthetic rows"] // row_bytes(run.domain)
+    found: list[tuple[int, str]] = []
+    for one in _considered(run, method, options):
+        without = need_of(_drawing(_allowing(run, limit_of(run)), 0), one, options).total
+        rows = (limit_of(run) - without) // row_bytes(run.domain)
+        rows -= rows % 10 ** max(len(str(max(rows, 0))) - 2, 0)
+        if FEWEST <= rows < now and fits(one, _drawing(run, rows), options):
+            found.append((rows, one.name))
+    if not found:
+        return None
+    rows, name = max(found)
+    return rows, name if method is not None else best(_drawing(run, rows), options) or name
+
+
+def _allowing(run: Run, memory: int) -> Run:
+    """The run with so much memory, to ask what would fit it."""
+    other = copy(run)
+    other.memory = memory
+    return other
+
+
+def _drawing(run: Run, rows: int) -> Run:
+    """The run with so many synthetic rows, to ask what would fit it."""
+    other = copy(run)
+    other.synthetic = rows
+    return other
 
 
 def how_to_weigh(run: Run, others: Sequence[str]) -> str:

@@ -12,7 +12,7 @@ from understudy.domain.bins import Bins
 from understudy.errors import ParameterError, RefusedError
 from understudy.releases import methods
 from understudy.releases.demand import check_common
-from understudy.releases.method_advice import how_to_weigh, nothing_fits, what_helps
+from understudy.releases.method_advice import how_to_fit, how_to_weigh, nothing_fits, room_for_all, what_helps
 from understudy.releases.method_options import Options, accepted, takes
 from understudy.releases.methods import Method, best, fits, named, obstacle
 from understudy.releases.run import Outcome, Run
@@ -35,7 +35,7 @@ def chosen(run: Run) -> str:
 def perform(run: Run, method: str | Callable[..., Outcome], options: Mapping[str, Any]) -> Outcome:
     """Run a method. What does not fit, or is misspelt, is refused before the first debit."""
     if callable(method):
-        check_common(run)
+        check_common(run, room_for_all)
         return method(run, **accepted(method, options))
     given = {key: value for key, value in options.items() if value is not None}
     name = selected(run, method, given)
@@ -51,9 +51,10 @@ def selected(run: Run, method: str, options: Options) -> str:
     Raises a `ParameterError` where an option is misspelt, and a `RefusedError` or a `QueryError` where the
     release is too large, or the method does not fit. Reads no data.
     """
-    check_common(run)
-    _check_device(method, options)
     automatic = method == "auto"
+    wanted = None if automatic else methods.METHODS.get(method)  # one that is misspelt is told below
+    check_common(run, lambda run: how_to_fit(run, wanted, options))
+    _check_device(method, options)
     if automatic:
         method = "residual" if options.get("ranges") else chosen(run)
     known = named(method)

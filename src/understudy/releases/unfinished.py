@@ -34,22 +34,32 @@ class Unfinished:
         note = self._read()
         return None if note is None else note["name"]
 
+    def going_on(self, asked: Mapping[str, Any]) -> str | None:
+        """The name of the run that was begun and would go on where the same is `asked`; None where there is none.
+
+        Raises a RefusedError where something else was asked then.
+        """
+        note = self._read()
+        if note is None:
+            return None
+        if note["asked"] != dict(asked):
+            raise RefusedError(
+                "a release of this name that asked for something else was begun and not finished",
+                remedy="finish or close that one first, or take another name",
+                detail=f"a release that asked for something else was begun for {self.folder} and not finished "
+                f"(run {note['name']}): give its command again to finish it, or close it with --abandon",
+            )
+        return note["name"]
+
     def begin(self, asked: Mapping[str, Any], name: str, *, charged: bool = False) -> str:
         """The name to run under: the noted one where the same was asked before, else `name`, which is noted.
 
         The note says whether the ledger was charged before: only then does it prove that there was a ledger,
         since it is written before the first debit of the run.
         """
-        note = self._read()
-        if note is not None:
-            if note["asked"] != dict(asked):
-                raise RefusedError(
-                    "a release of this name that asked for something else was begun and not finished",
-                    remedy="finish or close that one first, or take another name",
-                    detail=f"a release that asked for something else was begun for {self.folder} and not finished "
-                    f"(run {note['name']}): give its command again to finish it, or close it with --abandon",
-                )
-            return note["name"]
+        begun = self.going_on(asked)
+        if begun is not None:
+            return begun
         self.path.parent.mkdir(parents=True, exist_ok=True)
         text = json.dumps(
             {"name": name, "asked": asked, "charged": charged}, ensure_ascii=False, sort_keys=True

@@ -9,7 +9,7 @@ from typing import Any
 
 from understudy.errors import RefusedError
 from understudy.ledger.declared import declared_witness
-from understudy.ledger.export import document, self_contained, verify
+from understudy.ledger.export import ExportedLedger, exported, verify
 from understudy.ledger.interface import LedgerEntry
 from understudy.ledger.store import DurableLedger
 from understudy.server.gate import Gate
@@ -54,13 +54,20 @@ class Auditing:
 
         return await self._gate.read(caller, table, told, alone="verify")
 
-    async def export(self, caller: Caller, table: str) -> str:
-        """The ledger as one Python file that verifies itself, without the released answers."""
+    async def export(self, caller: Caller, table: str, *, as_it_is: bool = False) -> ExportedLedger:
+        """The ledger as one Python file that verifies itself, without the released answers.
 
-        def told(opened: OpenTable) -> str:
+        One that does not verify is refused, unless it is wanted `as_it_is`: then the file says what is wrong.
+        """
+
+        def told(opened: OpenTable) -> ExportedLedger:
             ledger = _stored(opened)
-            self._gate.audit.write(caller.analyst, "export ledger", {"table": table})
-            return self_contained(document(ledger.url, ledger.name, answers=False))
+            base = self._gate.table(table).path.parent
+            witness = declared_witness(opened.project.declaration, base=base)
+            found = exported(ledger.url, ledger.name, answers=False, witness=witness, as_it_is=as_it_is)
+            about = {"table": table, "sound": not found.problems}
+            self._gate.audit.write(caller.analyst, "export ledger", about)
+            return found
 
         return await self._gate.read(caller, table, told, alone="verify")
 

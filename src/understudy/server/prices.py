@@ -7,7 +7,10 @@ from fractions import Fraction
 from math import ceil
 from typing import Any
 
+from understudy.answer.answer import Answer
 from understudy.answer.plain import without_infinity
+from understudy.answer.sql_answer import SqlAnswer
+from understudy.curator.prepared_question import PreparedQuestion
 from understudy.errors import LedgerError, SourceError, UnderstudyError
 from understudy.privacy.cost import UNITS, Cost
 from understudy.server.inquiry import Inquiry
@@ -27,8 +30,7 @@ def priced(opened: OpenTable, caller: Caller, inquiry: Inquiry, threshold: float
     try:
         inquiry.check()
         if inquiry.is_direct:
-            terms: dict[str, Any] = {**inquiry.price, "noise": inquiry.noise}
-            prepared = opened.project.prepare(inquiry.question, **terms)
+            prepared = _prepared(opened, inquiry)
             price = prepared.due(analyst=caller.analyst).cost
             error, beta, unit = prepared.quote.error, prepared.quote.beta, prepared.quote.unit
             forecast = [{"column": f.column, "unit": f.unit, "error": f.error} for f in prepared.forecast()]
@@ -60,22 +62,31 @@ def priced(opened: OpenTable, caller: Caller, inquiry: Inquiry, threshold: float
     }
 
 
+def _prepared(opened: OpenTable, inquiry: Inquiry) -> PreparedQuestion[Answer | SqlAnswer]:
+    """A question that is measured by itself, priced as it would be asked."""
+    terms: dict[str, Any] = {**inquiry.price, "noise": inquiry.noise}
+    return opened.project.prepare(inquiry.question, **terms)
+
+
 def priced_together(
     opened: OpenTable, caller: Caller, inquiries: Sequence[Inquiry], told: Sequence[dict[str, Any]]
 ) -> None:
     """Add to the price of each of several questions what it and those before it cost `together` at most.
 
     In the session that is found by one plan of all of them (`sessions.several`), since a question can cost more
-    after others; what is measured by itself costs no more than the sum. Nothing is added where one is refused.
+    after others; what is measured by itself is tried against the ledger, one after the other. Nothing is added
+    where one is refused.
     """
     if len(told) < 2 or any("problem" in one for one in told):
         return
     if inquiries[0].is_direct:
-        ((currency, _),) = told[0]["cost"].items()
-        amount = 0.0
-        for one in told:
-            amount += one["cost"][currency]
-            one["together"] = {currency: amount}
+        tried = opened.project.curator.tried(
+            [_prepared(opened, inquiry).order(None, caller.analyst) for inquiry in inquiries]
+        )
+        units = 0
+        for one, charge in zip(told, tried, strict=True):
+            units += charge.cost.units
+            one["together"] = {charge.cost.currency: type(charge.cost)(units).amount}
         return
     session = opened.session(caller.analyst)
     questions = [inquiry.question for inquiry in inquiries]

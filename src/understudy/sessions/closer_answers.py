@@ -32,7 +32,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import inf, isfinite
 from typing import Any
 
 import numpy as np
@@ -58,6 +57,7 @@ from understudy.sessions.knowledge import TOUCHING, IntervalTable
 from understudy.sessions.part_answers import PartAnswers
 from understudy.sessions.predicted_counts import predicted
 from understudy.sessions.purchase import Purchase
+from understudy.sessions.unkept_error import UnkeptError, dearer_than_told
 from understudy.sessions.within_error import WithinPurchase
 
 CAUTION = 0.8
@@ -81,12 +81,14 @@ class _WithinPlan:
     counts   what these buy
     within   what is bought then, within widths of its own; by what is expected where `first` is not empty
     price    the most that all of it costs
+    fewest   of how few rows of a group that goes by what is expected; None where it goes by none
     """
 
     first: list[Marginal]
     counts: list[Purchase]
     within: list[WithinPurchase]
     price: Cost
+    fewest: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,7 +139,7 @@ class CloserAnswer:
         Raises a `RefusedError` where no precision keeps the error, or the rows turn out to be too few for its
         price, and an `InsufficientBudgetError` where the budget cannot pay.
         """
-        most: Cost | None = None
+        told: _WithinPlan | None = None
         are_counted = False
         for _ in range(TRIES):
             self.buyer.catch_up()
@@ -145,13 +147,13 @@ class CloserAnswer:
             if (answers := self.free()) is not None:
                 return self._told(answers, asking)
             plan = self._plan(asking.analyst, are_counted=are_counted)
-            most = plan.price if most is None else most
+            told = plan if told is None else told
             if plan.first:
                 self._count(plan.first, asking)
                 are_counted = True
                 continue
-            if plan.price.units + asking.charged.units > most.units:
-                raise self._too_few(plan)
+            if plan.price.units + asking.charged.units > told.price.units:
+                raise self._dearer(plan, told, asking)
             self._check(plan, asking)
             if self.buyer.buy_within(plan.within, asking, asked=self.buyer.asked + 1):
                 break
@@ -219,12 +221,9 @@ class CloserAnswer:
         by = self.marginals[0].by if self.marginals else ()
         if not by or any(marginal.by != by for marginal in self.marginals) or not self._is_by_cells(by):
             return None
-        sizes = [table.high for table, holds in zip(tables, self._search.holders, strict=True) if holds]
-        if isinstance(self.question, RateQuestion):
-            sizes = [tables[0].high + tables[1].high]
         small = np.zeros(self.marginals[0].shape, bool)
-        for high in sizes:
-            small |= high <= FEWEST * self.buyer.promise.width
+        for size in self._sizes(tables):
+            small |= size.high <= FEWEST * self.buyer.promise.width
         return small if small.any() and not small.all() else None
 
     def _is_by_cells(self, by: Clique) -> bool:
@@ -245,11 +244,11 @@ class CloserAnswer:
             if isinstance(self.question, SelectQuestion):
                 return self.question.compiled.error(halves)
             return max((float(half.max(initial=0.0)) for half in halves), default=0.0)
-        if small is not None:  # one row for sure in each of them, so that they are off by nothing
-            one = [1.0 if holds else 0.5 for holds in self._search.holders]
+        if small is not None:  # as if they were like one that is not: whatever it is off by, they add nothing
+            like = tuple(np.argwhere(~small)[0])
             tables = [
-                IntervalTable(np.where(small, sure, table.low), np.where(small, sure, table.high))
-                for sure, table in zip(one, tables, strict=True)
+                IntervalTable(np.where(small, t.low[like], t.low), np.where(small, t.high[like], t.high))
+                for t in tables
             ]
         told = [self._answer(*each) for each in zip(self.marginals, tables, strict=True)]
         cells = tuple(CellCounts(answer, answer.value, answer.error) for answer in told)
@@ -288,27 +287,33 @@ class CloserAnswer:
         first = [] if are_counted else self._first(tables, widths)
         if not first:
             if widths is None:
-                raise self._unkept(tables, are_counted=are_counted)
+                raise self._unkept(tables, None, are_counted=are_counted)
             within = self.buyer.plans.within(self._wanted(tables, widths), asked=asked, after=after)
             return _WithinPlan([], [], within, funds.quote(within))
         expected = [
             self._expected(marginal) if marginal in first and is_count(marginal) else table
             for marginal, table in zip(self.marginals, tables, strict=True)
         ]
-        widths = self._widths(expected, self._expected_rows() if self._everyone in first else None)
+        rows = self._expected_rows() if self._everyone in first else None
+        widths = self._widths(expected, rows)
         if widths is None:
-            raise self._unkept(tables, are_counted=False)
+            raise self._unkept(expected, rows, are_counted=False)
         counts = self.buyer.plans.of(first, analyst, asked=asked, before=after)
         counts = replace(counts, before=[]).purchases
         wanted = self._wanted(expected, widths)
         within = self.buyer.plans.within(wanted, asked=asked + len(first), after=[*after, *counts])
-        return _WithinPlan(first, counts, within, funds.quote([*counts, *within]))
+        fewest = self._fewest(expected)
+        price = funds.quote([*counts, *within])
+        return _WithinPlan(first, counts, within, price, None if fewest is None else fewest[0])
 
     def _widths(self, tables: Sequence[IntervalTable], rows: RowBounds | None = None) -> Widths | None:
         """How wide the intervals of the marginals may be by what is known; None where no widths keep the error."""
         small = self._small(tables)
-        aim = self.error if is_made_of_ratios(self.question) else CAUTION * self.error
-        return self._search.widths(tables, lambda placed: self._off(placed, small, rows), aim)
+        return self._search.widths(tables, lambda placed: self._off(placed, small, rows), self._aim)
+
+    @property
+    def _aim(self) -> float:
+        return self.error if is_made_of_ratios(self.question) else CAUTION * self.error
 
     def _wanted(self, tables: Sequence[IntervalTable], widths: Widths) -> list[tuple[Marginal, float]]:
         """The marginals that are not known to within their widths."""
@@ -362,31 +367,54 @@ class CloserAnswer:
 
     @property
     def _told_error(self) -> str:
-        return f"{self.error:g} ({unit_of(self.question)})"
+        return f"{self.error:,.10g} ({unit_of(self.question)})"
 
-    def _fewest(self, tables: Sequence[IntervalTable]) -> float:
-        """The most rows of the group that has the fewest, small ones left out; infinite without a count."""
+    def _sizes(self, tables: Sequence[IntervalTable]) -> list[IntervalTable]:
+        """What is known of the numbers of rows that others are sums over, or are divided by."""
+        if isinstance(self.question, RateQuestion):
+            return [IntervalTable(tables[0].low + tables[1].low, tables[0].high + tables[1].high)]
+        return [table for table, holds in zip(tables, self._search.holders, strict=True) if holds]
+
+    def _fewest(self, tables: Sequence[IntervalTable]) -> tuple[float, float] | None:
+        """The least and the most rows of the group that may have the fewest, small ones left out.
+
+        None where the answer is divided by no number of rows.
+        """
         small = self._small(tables)
-        counts = [t.high for one, t in zip(self.marginals, tables, strict=True) if is_count(one)]
-        told = [high if small is None else high[~small] for high in counts]
-        return min((float(high.min(initial=inf)) for high in told), default=inf)
+        found: list[tuple[float, float]] = []
+        for size in self._sizes(tables):
+            told = np.ones(size.low.shape, bool) if small is None else ~small
+            found += zip(size.low[told].tolist(), size.high[told].tolist(), strict=True)
+        return min(found, default=None)
 
-    def _unkept(self, tables: Sequence[IntervalTable], *, are_counted: bool) -> RefusedError:
-        """The refusal of an error that no precision keeps by what is known of the rows."""
-        fewest = self._fewest(tables)
-        few = f": of some rows that it is about there are at most {fewest:,.0f}" if isfinite(fewest) else ""
-        so_far = "the rows were counted, and nothing more" if are_counted else "nothing"
-        return RefusedError(
-            f"no precision is sure to keep an error of {self._told_error}{few}; {so_far} was bought",
-            remedy="ask for a wider `error`, or leave it out; where the rows are few, ask for their number with a "
-            "small `error` first; where bins are wide, have a `resolution` declared",
+    def _unkept(
+        self, tables: Sequence[IntervalTable], rows: RowBounds | None, *, are_counted: bool
+    ) -> RefusedError:
+        """The refusal of an error that no precision keeps by what is known, or expected, of the rows."""
+        small = self._small(tables)
+        by = self.marginals[0].by if self.marginals else ()
+        has_groups = bool(by) or any(column.kind == "key" for column in self.question.columns)
+        unkept = UnkeptError(
+            search=self._search,
+            tables=tables,
+            off=lambda placed: self._off(placed, small, rows),
+            error=self.error,
+            aim=self._aim,
+            told_error=self._told_error,
+            fewest=self._fewest(tables),
+            groups="" if not has_groups else "cells" if self._is_by_cells(by) else "expressions",
+            so_far="the rows were counted, and nothing more was bought"
+            if are_counted
+            else "nothing was bought",
         )
+        return unkept.refusal()
 
-    def _too_few(self, plan: _WithinPlan) -> RefusedError:
-        """The refusal of a price that is beyond the one told, once the rows were counted."""
-        price = f"{plan.price.currency} {plan.price.amount:.4g}"
-        return RefusedError(
-            f"the rows were counted, and are fewer than expected: at most {self._fewest(self._tables()):,.0f} of "
-            f"some; an error of {self._told_error} costs {price} more, which is beyond the price told",
-            remedy="ask again: `price` goes by the number of rows that is known now; or ask for a wider `error`",
+    def _dearer(self, plan: _WithinPlan, told: _WithinPlan, asking: Asking) -> RefusedError:
+        """The refusal of a price that is beyond the one `told`, once the rows were counted."""
+        self._check(plan, asking)  # who cannot pay for it need not ask again
+        return dearer_than_told(
+            error=self._told_error,
+            price=f"{plan.price.currency} {plan.price.amount:.4g}",
+            fewest=self._fewest(self._tables()),
+            expected=told.fewest,
         )

@@ -99,16 +99,31 @@ def attribute_of(domain: Domain, node: Node) -> Attribute:
     alike = [attribute for attribute in domain if attribute.name.lower() == name.lower()]
     if len(alike) == 1:
         return alike[0]
-    hint = "a text stands in single quotes"
+    if (listed_as := _listed_as(node)) is not None:
+        raise QueryError(
+            f"{name[:60]!r} is a name of the SELECT list, which stands for no column of the table",
+            remedy=f"write {shown(listed_as)} in its place"
+            + ("; a condition on it stands after HAVING" if node.find_ancestor(exp.Where) else ""),
+        )
+    text = "'" + name[:60].replace("'", "''") + "'"
+    hint = f"if it is a value, write {text}"
     if getattr(node.this, "quoted", False):  # as other languages write a text
-        text = "'" + name[:60].replace("'", "''") + "'"
-        hint = f"in SQL double quotes name a column; if it is a value, write {text}"
+        hint = f"in SQL double quotes name a column; {hint}"
     close = close_to(name[:60], domain.names)
     raise QueryError(
         f"there is no attribute {name[:60]!r}",
         remedy=f"the domain has: {listed(close, domain.names, '`domain.names`')}; {hint}",
         suggestions=close,
     )
+
+
+def _listed_as(node: Node) -> Node | None:
+    """What a name of the SELECT list stands for; None for any other."""
+    select = node.find_ancestor(exp.Select)
+    for item in [] if select is None else select.expressions:
+        if isinstance(item, exp.Alias) and item.alias.lower() == node.name.lower():
+            return item.this
+    return None
 
 
 def _cut_bin(domain: Domain, node: Node, clique: Clique, undecided: Bools) -> QueryError:

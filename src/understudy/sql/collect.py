@@ -24,9 +24,9 @@ from understudy.sql.evaluate import Evaluator, Node, chain, only, shown, used
 from understudy.sql.factors import conjunction, is_nobody
 from understudy.sql.grid import Bools, Clique, Floats, Nothing, Numbers, Truths, Value, is_temporal
 from understudy.sql.group import Tally
-from understudy.sql.measure_collect import SPREADS, MeasureCollector, Measured
+from understudy.sql.measure_collect import MeasureCollector, Measured
 from understudy.sql.measured import Family, MeasuredQuantile
-from understudy.sql.remedies import AGGREGATES
+from understudy.sql.remedies import refused_aggregate
 from understudy.sql.shares import RowShares, SharedCount, SharedMean, SharedSum
 
 Aggregate = Count | Sum | Mean | Quantile | Measured | SharedCount | SharedMean | SharedSum
@@ -317,7 +317,7 @@ class Collector:
     def _quantile(self, node: Node, query: LinearQuery) -> Quantile | MeasuredQuantile:
         reader = _QUANTILES.get(type(node))
         if reader is None:
-            raise _refused(node)
+            raise refused_aggregate(node, shown(node), shown(node.this) if node.this else "x")
         of, level, continuous = reader(node)
         attribute = self._attribute(of)
         wanted = 0.5 if level is None else self.grid.constant(level, "the level of a quantile")
@@ -342,8 +342,15 @@ class Collector:
 def _summed(value: Value, node: Node) -> Numbers:
     if isinstance(value, Truths):
         return zero_or_one(value)
-    if isinstance(value, Nothing) or not isinstance(value, Numbers) or is_temporal(value):
-        raise QueryError(f"{shown(node)}: only numbers are summed", remedy="count(*) FILTER (WHERE …) counts")
+    if isinstance(value, Numbers) and is_temporal(value):
+        raise QueryError(
+            f"{shown(node)}: only numbers are summed and averaged",
+            remedy=f"median({shown(node.this)}) is the middle",
+        )
+    if isinstance(value, Nothing) or not isinstance(value, Numbers):
+        raise QueryError(
+            f"{shown(node)}: only numbers are summed and averaged", remedy="count(*) FILTER (WHERE …) counts"
+        )
     return value
 
 
@@ -358,7 +365,8 @@ def _with_level(*, argument: str, continuous: bool) -> Callable[[Node], tuple[No
         level = node.args.get(argument)
         if level is None:
             raise QueryError(
-                f"{shown(node)}", remedy="write quantile_cont(x, 0.5), or add WITHIN GROUP (ORDER BY x)"
+                f"{shown(node)} is of no column",
+                remedy="write quantile_cont(x, 0.5), or add WITHIN GROUP (ORDER BY x)",
             )
         return node.this, level, continuous
 
@@ -387,21 +395,3 @@ _QUANTILES: dict[type[Node], Callable[[Node], tuple[Node, Node | None, bool]]] =
     exp.ApproxQuantile: _with_level(argument="quantile", continuous=False),
     exp.WithinGroup: _within_group,
 }
-
-
-def _refused(node: Node) -> QueryError:
-    if isinstance(node, exp.Min | exp.Max):
-        level = "0.01" if isinstance(node, exp.Min) else "0.99"
-        return QueryError(
-            f"{shown(node)} hangs on single rows, which are private",
-            remedy="quantile_disc(x, 0.01) or 0.99 comes close",
-            suggestions=(f"quantile_disc({shown(node.this)}, {level})",),
-        )
-    if isinstance(node, SPREADS):
-        remedy = (
-            "it needs attributes with a declared resolution; avg(x * x) - avg(x) * avg(x) is the variance"
-        )
-        return QueryError(f"{shown(node)} is not answered here", remedy=remedy)
-    return QueryError(
-        f"{shown(node)} is not answered", remedy=f"there are {AGGREGATES}", suggestions=AGGREGATES.split(", ")
-    )

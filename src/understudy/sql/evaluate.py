@@ -13,7 +13,7 @@ from math import isfinite, prod
 from typing import Any
 
 import numpy as np
-from sqlglot import exp
+from sqlglot import ErrorLevel, exp
 
 from understudy.domain.attribute import same_text
 from understudy.errors import QueryError
@@ -62,7 +62,7 @@ MAX_WORK = 1 << 25
 
 def shown(node: Node) -> str:
     """The expression as SQL, for a message; long ones are cut."""
-    words = node.sql(dialect="duckdb")
+    words = node.sql(dialect="duckdb", unsupported_level=ErrorLevel.IGNORE)
     return words if len(words) <= 80 else words[:77] + "…"
 
 

@@ -141,6 +141,8 @@ def _check_readable(root: Node) -> None:
     """Refuse what the parser left incomplete, or other databases read otherwise: a + b % c, a = b IS NULL."""
     for node in root.walk():
         if any(required and node.args.get(name) is None for name, required in node.arg_types.items()):
+            if isinstance(node, exp.Quantile | exp.ApproxQuantile):
+                raise QueryError(f"{shown(node)} has no level", remedy="write quantile_cont(x, 0.5)")
             raise QueryError("an operand is missing in the statement", remedy=f"it reads: {EXAMPLE}")
         children = list(node.iter_expressions())
         mixed = isinstance(node, exp.Mod) and any(isinstance(child, _TERMS) for child in children)

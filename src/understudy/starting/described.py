@@ -25,6 +25,12 @@ from understudy.table.column_reader import NumberReading, ValueKind
 IDENTIFIER = 0.95
 """A column of whole numbers is taken for an identifier where so many of its values are different ones."""
 
+LEAST_IDENTIFIER = 0.8
+"""Where noise is large, a share down to this one may be that of an identifier."""
+
+UNLUCKY = 2.0
+"""Deviations by which noise may make an identifier's different values seem fewer."""
+
 COVERED = 0.5
 """A column of text is left out where the keys that were found cover less than this of its texts."""
 
@@ -68,14 +74,24 @@ def flag(name: str, why: str, missing: Sequence[str] = ()) -> StartedColumn:
 
 
 def of_numbers(
-    name: str, reading: NumberReading, found: ColumnProfile, why: str, missing: Sequence[str] = ()
+    name: str,
+    reading: NumberReading,
+    found: ColumnProfile,
+    why: str,
+    missing: Sequence[str] = (),
+    *,
+    rows: float,
+    distinct_deviation: float,
 ) -> StartedColumn:
-    """A column of numbers or days, cut where its bins were found. `missing` are texts that stand for no value."""
+    """A column of numbers or days, cut where its bins were found. `missing` are texts that stand for no value.
+
+    `rows` is about how many rows were read of it, and `distinct_deviation` that of the noise on the number of its
+    different values; both are public, as all that is found.
+    """
+    if reading.kind is ValueKind.WHOLE and _is_identifier(found, rows, distinct_deviation):
+        return left_out(name, f"{why}, nearly all of them different: an identifier, it seems")
     if found.low is None or found.high is None:
         return left_out(name, f"{why}: too few values for bounds that noise would not hide")
-    people = sum(found.counts)
-    if reading.kind is ValueKind.WHOLE and found.distinct > IDENTIFIER * people > 0:
-        return left_out(name, f"{why}, nearly all of them different: an identifier, it seems")
     numbers = [found.low, *found.cuts, found.high]
     kind, edges = _edges(reading, numbers)
     labels = [_shown(edge) for edge in edges]
@@ -96,6 +112,17 @@ def of_numbers(
         without,
         tuple(_below(labels, counts, share) for share in (0.25, 0.5, 0.75)),
     )
+
+
+def _is_identifier(found: ColumnProfile, rows: float, deviation: float) -> bool:
+    """Whether nearly all numbers of a column are different, as far as noise lets that be seen.
+
+    How many there are is told by the rows that have none, which is one noisy count; the bins are many. Of fewer
+    than four deviations nothing can be seen.
+    """
+    people = rows - (found.missing if found.missing > 2 * found.deviation else 0.0)
+    least = max(IDENTIFIER * people - UNLUCKY * deviation, LEAST_IDENTIFIER * people)
+    return found.distinct > max(least, 4 * deviation)
 
 
 def of_keys(name: str, found: FoundKeys, why: str) -> StartedColumn:

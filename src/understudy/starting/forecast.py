@@ -76,7 +76,7 @@ def forecast_file(
     check_there(data)
     spec = spec_of(data, table=table, encoding=encoding, delimiter=delimiter)
     with (
-        ledger_of(data, target, budget, environ) as ledger,
+        ledger_of(data, target, budget, relation.kind, environ) as ledger,
         reading_for(spec, ledger, missing) as reading,
     ):
         check_means(ledger, reading, (budget.whole * PART).whole_units)

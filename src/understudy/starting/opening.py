@@ -11,14 +11,17 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 
-from understudy.declaration.declaration import SourceSpec, Undecodable
+from understudy.declaration.declaration import Protect, SourceSpec, Undecodable, promise_to
+from understudy.declaration.file import copy_place, record_place
 from understudy.declaration.outline import name_from
 from understudy.errors import SourceError
 from understudy.ledger.interface import Ledger
 from understudy.ledger.place import ledger_place, witness_place
 from understudy.ledger.store import DurableLedger
+from understudy.ledger.traces import check_not_lost
 from understudy.ledger.witness import Witness
 from understudy.privacy.budget import Budget
+from understudy.privacy.relation import Neighbours
 from understudy.table.column_reader import MISSING_WORDS, ColumnReader
 from understudy.table.source import open_source
 from understudy.table.text_file import is_text, read_header
@@ -60,19 +63,35 @@ class StartReading:
 
 @contextmanager
 def ledger_of(
-    data: Path, target: Path, budget: Budget, environ: Mapping[str, str]
+    data: Path, target: Path, budget: Budget, neighbours: Neighbours, environ: Mapping[str, str]
 ) -> Iterator[DurableLedger]:
-    """The ledger of a start of a file, where the declaration `target` will look for it."""
+    """The ledger of a start of a file, where the declaration `target` will look for it.
+
+    Raises a LedgerError where there is none and traces tell that there was one (`ledger.traces`).
+    """
     base = target.resolve().parent
     seen = witness_place("", base=base, environ=environ)
     ledger = DurableLedger(
         ledger_place("", base=base, environ=environ),
         table_name(data),
         budget,
+        promise=promise_to(Protect.PRIVACY, neighbours),
         witness=None if seen is None else Witness(seen),
     )
     with closing(ledger):
+        check_not_lost(ledger, base=base, file=target)
         yield ledger
+
+
+def own_files(data: Path, target: Path, environ: Mapping[str, str]) -> list[Path]:
+    """What a start lives on, there or not yet, beside the declaration `target`: no output may be one of them."""
+    base = target.resolve().parent
+    ledger = ledger_place("", base=base, environ=environ)
+    found = [data, copy_place(target), record_place(target)]
+    if ledger.get_backend_name() == "sqlite":
+        found += [Path(f"{ledger.database}{ending}") for ending in ("", "-wal", "-shm", "-journal")]
+    witness = witness_place("", base=base, environ=environ)
+    return found if witness is None else [*found, witness]
 
 
 def table_name(data: Path) -> str:

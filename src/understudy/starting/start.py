@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING
 
 from understudy.curator.column_curator import ColumnCurator
 from understudy.declaration.declaration import SourceSpec, Undecodable
+from understudy.declaration.file import STARTED, was_started
 from understudy.declaration.outline import Outline, OutlineEntry, scalar
-from understudy.errors import InsufficientBudgetError, LedgerError, RefusedError, SourceError
-from understudy.ledger.store import DurableLedger
+from understudy.errors import InsufficientBudgetError, RefusedError, SourceError
 from understudy.mechanism.additive import noise_for
 from understudy.mechanism.column_profile.profile import SHARES, ColumnProfiling
-from understudy.output import write_file
+from understudy.output import check_no_database, write_file
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import Cost
 from understudy.privacy.filter import ZCDP_FILTER
@@ -31,7 +31,7 @@ from understudy.privacy.relation import Neighbours, Relation
 from understudy.rational import Number, exact
 from understudy.starting.described import StartedColumn, flag, left_out, of_keys, of_numbers
 from understudy.starting.means import check_means, keys_delta
-from understudy.starting.opening import StartReading, ledger_of, reading_for, spec_of, table_name
+from understudy.starting.opening import StartReading, ledger_of, own_files, reading_for, spec_of, table_name
 from understudy.starting.written import reading_of
 from understudy.table.column_reader import NumberReading, ValueKind
 
@@ -50,8 +50,6 @@ KEYS_DELTA = Fraction(1, 2)
 
 LEAST_PEOPLE = 10
 """No key of fewer rows is ever told, whatever the noise."""
-
-WRITTEN = "Written by `understudy start`"
 
 FORMER = (
     "An earlier version bought this: it read no words for missing values, and no rows with undecodable bytes."
@@ -118,14 +116,13 @@ def start(
     read, has no rows, or has too few for the budget, where the ledger cannot pay for all of the start, and where
     `target` is there and may not be replaced.
     """
-    known = _is_started(target, data, overwrite=overwrite)
+    known = _is_started(target, data, own_files(data, target, environ), overwrite=overwrite)
     budget = budget_of(epsilon, delta, kept)
     spec = spec_of(data, table=table, encoding=encoding, delimiter=delimiter)
     with (
-        ledger_of(data, target, budget, environ) as ledger,
+        ledger_of(data, target, budget, neighbours, environ) as ledger,
         reading_for(spec, ledger, missing) as reading,
     ):
-        _check_not_lost(ledger, target)
         curator = ColumnCurator(reading.reader, ledger, Relation(neighbours), noise=noise)
         purchase = _StartPurchases(reading, curator, budget, only_known=target if known else None)
         try:
@@ -260,12 +257,15 @@ class _StartPurchases:
         with_keys = texts if self.budget.key_delta else []
         shared = price / max(len(readings) + len(with_keys), 1)
         profiles = keys = None
+        deviation = 0.0
         if readings:
             # Moments are bought in seconds: what was bought of them in days is another purchase.
             timed = any(reading.kind is ValueKind.MOMENT for reading in readings.values())
             request = self._request("numbers and seconds" if timed else "numbers")
             units = (shared * len(readings)).whole_units
             profiles = self.curator.profiles(readings, units, self.share, request=request)
+            terms = ColumnProfiling(columns=len(readings), price=units, relation=self.curator.relation)
+            deviation = float(terms.different.variance) ** 0.5
         if with_keys:
             request = self._request("keys")
             keys = self.curator.keys(
@@ -279,7 +279,17 @@ class _StartPurchases:
         found: list[StartedColumn] = []
         for name, kind in kinds.items():
             if profiles is not None and name in profiles:
-                found.append(of_numbers(name, readings[name], profiles[name], why[name], self.reader.missing))
+                found.append(
+                    of_numbers(
+                        name,
+                        readings[name],
+                        profiles[name],
+                        why[name],
+                        self.reader.missing,
+                        rows=self.rows * self.share,
+                        distinct_deviation=deviation,
+                    )
+                )
             elif keys is not None and name in keys:
                 found.append(of_keys(name, keys[name], why[name]))
             elif kind is ValueKind.FLAG:
@@ -325,17 +335,25 @@ class _StartPurchases:
         return max(2, int(8 * float(first.variance) ** 0.5))
 
 
-def _is_started(target: Path, data: Path, *, overwrite: bool) -> bool:
+def _is_started(target: Path, data: Path, own: Sequence[Path], *, overwrite: bool) -> bool:
     """Whether the declaration is there by an earlier start: then nothing is written, and nothing new bought.
 
-    Raises a SourceError where there is no such table, and where another file is in the place of the declaration.
+    `own` are the files that the start lives on. Raises a SourceError where there is no such table, where one of
+    them is in the place of the declaration, and where another file is that may not be replaced.
     """
     check_there(data)
-    if not target.exists() or overwrite:
-        if target.exists() and target.samefile(data):
-            raise SourceError(f"{target} is the table itself: write elsewhere with --output")
+    if target.exists() and target.samefile(data):
+        raise SourceError(f"{target} is the table itself: write elsewhere with --output")
+    if target.resolve() in [file.resolve() for file in own]:
+        raise SourceError(
+            f"{target} is where the ledger or its witness is kept: write elsewhere with --output"
+        )
+    if not target.exists():
         return False
-    if not _is_written(target):
+    if overwrite:
+        check_no_database(target)
+        return False
+    if not was_started(target):
         raise _there(target)
     return True
 
@@ -344,23 +362,6 @@ def check_there(data: Path) -> None:
     """Raises a SourceError where no file is."""
     if not data.exists():
         raise SourceError(f"there is no file {data}; name a CSV, TSV, Parquet or DuckDB file")
-
-
-def _is_written(target: Path) -> bool:
-    """Whether a file was written by a start."""
-    try:
-        return target.read_text(encoding="utf-8").startswith(f"# {WRITTEN}")
-    except (OSError, UnicodeDecodeError):
-        return False
-
-
-def _check_not_lost(ledger: DurableLedger, target: Path) -> None:
-    """Refuse to begin a ledger beside a declaration that was paid for in one: that one is gone."""
-    if target.exists() and _is_written(target) and not ledger.is_begun:
-        raise LedgerError(
-            f"{target} was paid for in a ledger that is not in {ledger.place} any more",
-            remedy="Put the ledger back; or, to begin anew knowingly, remove the declaration. Nothing was spent",
-        )
 
 
 def _there(target: Path) -> SourceError:
@@ -400,7 +401,7 @@ def _settings(
 def _heading(budget: Budget, cost: Cost, delta: Fraction, purchase: _StartPurchases) -> tuple[str, ...]:
     own = f", delta {float(delta):.3g}" if delta else ""
     return (
-        f"{WRITTEN}: bounds, bins and keys were bought privately, and may be published.",
+        f"{STARTED}: bounds, bins and keys were bought privately, and may be published.",
         f"They cost {cost.currency} {cost.amount:.6g}{own}, {budget.share(cost):.1%} of the budget. In the ledger",
         f"that is {', '.join(repr(request) for request in purchase.requests)}; to start again costs nothing.",
         *((FORMER,) if purchase.reading.former else ()),

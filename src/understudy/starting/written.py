@@ -12,7 +12,7 @@ ENOUGH = 0.95
 """The share of a column's texts that has to be written in one way, or in ways that go together."""
 
 SEEN = 0.02
-"""The share from which a way of writing days counts as one that occurs."""
+"""The share from which a way of writing days, or codes among whole numbers, count as occurring."""
 
 FORMATS = {"day": "%Y-%m-%d", "day/month": "%d/%m/%Y", "month/day": "%m/%d/%Y", "day.month": "%d.%m.%Y"}
 
@@ -33,8 +33,15 @@ def reading_of(counts: Sequence[int]) -> tuple[NumberReading | None, str]:
     def part(*names: str) -> float:
         return sum(share[name] for name in names)
 
+    if share["code"] >= SEEN and part("whole", "code") >= ENOUGH:
+        return None, "codes of digits, such as 007"
+    if share["code"] < SEEN:  # a few, among numbers
+        share["whole"] += share["code"]
     if part("whole") >= ENOUGH:
         return NumberReading(ValueKind.WHOLE), "whole numbers"
+    if part("whole", "whole point") >= ENOUGH and not share["real"]:
+        return NumberReading(ValueKind.WHOLE), "whole numbers, written with a point"
+    share["real"] += share["whole point"]
     if part("flag") >= ENOUGH:
         return None, "yes or no"
     if part("whole", "real") >= ENOUGH:
@@ -48,6 +55,8 @@ def reading_of(counts: Sequence[int]) -> tuple[NumberReading | None, str]:
         if part(*names) >= ENOUGH:
             return NumberReading(ValueKind.REAL, intake), words
     top = max(share, key=lambda name: share[name])
+    if part("text", "flag") >= ENOUGH:  # letters that may stand for yes or no, among others: F and M
+        return None, "text"
     if top != "text" and share[top] >= 0.5:
         return None, f"mixed: about {share[top]:.0%} of it are {_WORDS.get(top, top)}, and the rest is not"
     return None, "text"
@@ -71,6 +80,8 @@ _MARKED = (
 )
 _WORDS: Mapping[str, str] = {
     "whole": "whole numbers",
+    "code": "codes of digits",
+    "whole point": "whole numbers",
     "real": "numbers",
     "day": "days",
     "moment": "times",

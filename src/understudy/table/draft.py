@@ -26,7 +26,7 @@ from understudy.errors import SourceError
 from understudy.table.drafted_column import ColumnNote, declared_column, note_of
 from understudy.table.file_view import held, places_of
 from understudy.table.source import Source, open_source
-from understudy.table.survey import survey
+from understudy.table.survey import ColumnSummary, survey
 from understudy.table.text_file import is_packed, is_text
 from understudy.table.text_shape import TextShape, shape_of
 
@@ -44,6 +44,11 @@ class Drafted:
     text: str
     columns: tuple[ColumnNote, ...] = ()
     notes: tuple[str, ...] = ()
+
+    @property
+    def has_attributes(self) -> bool:
+        """Whether some column is declared; a draft of which all were left out is no declaration yet."""
+        return any(column.kind for column in self.columns)
 
 
 _KEPT = {"zcdp": "", "renyi": ", key_delta: 1e-10, filter: renyi", "gdp": ", filter: gdp"}
@@ -80,6 +85,7 @@ def drafted_file(
     source = open_source(spec, base=Path(), candid=True)
     notes = [*(shape.notes if shape else ()), *_lost(data, source)]
     seen = survey(held(source.expression) if _is_small(data) else source.expression)
+    check_rows(seen, data.name, "draft it once it has some, or from a description with --from")
     entries = [declared_column(column) for column in seen]
     outline = Outline(
         heading=(
@@ -112,6 +118,15 @@ def drafted_file(
     )
     columns = tuple(note_of(column, entry) for column, entry in zip(seen, entries, strict=True))
     return Drafted(outline.text(), columns, tuple(notes))
+
+
+def check_rows(seen: Sequence[ColumnSummary], name: str, remedy: str) -> None:
+    """Refuse a table without rows, of which nothing can be read off; raises a `SourceError`."""
+    if seen and not seen[0].rows:
+        raise SourceError(
+            f"{name} has no rows: there is nothing to read values and bounds off; {remedy}, or declare its "
+            "columns by hand"
+        )
 
 
 def _is_small(data: Path) -> bool:
@@ -162,11 +177,13 @@ def drafted(table: Any, columns: Sequence[str]) -> tuple[tuple[Attribute, ...], 
     Beside them, for each column that no attribute was made of, why not.
     """
     try:
-        entries = [declared_column(column) for column in survey(table.select(list(columns)))]
+        seen = survey(table.select(list(columns)))
+        entries = [declared_column(column) for column in seen]
     except Exception as error:  # an engine's own text may quote rows
         raise SourceError(
             f"the frame cannot be read through ({type(error).__name__}); give its attributes"
         ) from None
+    check_rows(seen, "the frame", "give its `attributes`")
     kept = tuple(entry for entry in entries if not entry.left_out)
     left_out = {entry.key: entry.left_out for entry in entries if entry.left_out}
     if not kept:

@@ -152,6 +152,11 @@ def _seen(outline: Outline, data: Path, *, table: str, location: str) -> Outline
     place = str(data.resolve())
     spec = SourceSpec(place, table) if shape is None else shape.spec(place)
     rows = open_source(spec, base=Path(), candid=True).expression
+    if any(entry.lacks for entry in outline.attributes) and not rows.count().to_pyarrow().as_py():
+        raise SourceError(
+            f"{data.name} has no rows: what the description lacks cannot be read off it; leave it out, and fill "
+            "the draft in by hand"
+        )
     attributes = [
         _looked_up(entry, rows) if entry.lacks and entry.column in rows.columns else entry
         for entry in outline.attributes

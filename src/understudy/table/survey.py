@@ -255,7 +255,7 @@ def _settled(
 
 def _with_clock(seen: ColumnSummary, facts: dict[str, Any], readable: int) -> ColumnSummary:
     """A column of days as one of moments, where all of them can be read and enough have a time of day."""
-    if seen.kind != "date" or facts.get("s", 0) < readable or not facts["c"] > CLOCKS * readable:
+    if seen.kind != "date" or facts.get("s", 0) < readable or not facts.get("c", 0) > CLOCKS * readable:
         return seen
     first, last = instant_of(facts["first"]), instant_of(facts["last"])
     return replace(seen, kind="timestamp", low=first, high=last)

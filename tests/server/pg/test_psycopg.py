@@ -117,7 +117,7 @@ def test_a_refusal_has_a_state_and_a_hint_and_fails_the_transaction(
     with pytest.raises(errors.FeatureNotSupported) as refused:
         connection.execute("SELECT max(age) FROM town")
     assert "hangs on single rows" in (refused.value.diag.message_primary or "")
-    assert "quantile_disc(x, 0.01) or 0.99" in (refused.value.diag.message_hint or "")
+    assert "quantile_disc(x, 0.99)" in (refused.value.diag.message_hint or "")
     with pytest.raises(errors.InFailedSqlTransaction):
         connection.execute("SELECT count(*) FROM town")
     connection.rollback()

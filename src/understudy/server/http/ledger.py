@@ -45,11 +45,20 @@ async def verify(request: Request, caller: Annotated[Caller, Depends(AUDITOR)], 
 
 
 @router.get("/v1/ledger/export", responses=refusals(404, 422))
-async def export(request: Request, caller: Annotated[Caller, Depends(AUDITOR)], table: Table) -> Response:
-    """The ledger as one Python file that verifies itself: `python FILE`. Without the released answers."""
-    text = await request.app.state.auditing.export(caller, table)
-    headers = {"content-disposition": 'attachment; filename="ledger.py"'}
-    return Response(text, media_type="text/x-python; charset=utf-8", headers=headers)
+async def export(
+    request: Request,
+    caller: Annotated[Caller, Depends(AUDITOR)],
+    table: Table,
+    as_it_is: bool = False,  # noqa: FBT001, FBT002  # a parameter of the query
+) -> Response:
+    """The ledger as one Python file that verifies itself: `python FILE`. Without the released answers.
+
+    A ledger that does not verify is refused; with `as_it_is` it comes as `ledger-not-sound.py`, and says so.
+    """
+    found = await request.app.state.auditing.export(caller, table, as_it_is=as_it_is)
+    name = "ledger-not-sound.py" if found.problems else "ledger.py"
+    headers = {"content-disposition": f'attachment; filename="{name}"'}
+    return Response(found.text, media_type="text/x-python; charset=utf-8", headers=headers)
 
 
 @router.get("/v1/audit", responses=refusals(422))
