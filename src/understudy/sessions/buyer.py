@@ -146,7 +146,7 @@ class Buyer:
     def _buy(self, marginal: Marginal, asking: Asking, asked: int, plan: QuestionPlan | None) -> Answer:
         """Make the purchases that are planned for a question, until what was released answers it."""
         if plan is None or not self.holds(plan) or plan.of(marginal) is None:
-            purchases = self.plans.of_one(marginal, asking.analyst, asked=asked).purchases
+            purchases = self.plans.of_one(marginal, asking.analyst, asked=asked)
             plan = QuestionPlan({identity(marginal): purchases}, self.journal.length)
         answer = None
         while answer is None:

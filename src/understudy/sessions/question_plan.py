@@ -15,7 +15,7 @@ Beyond it   Released numbers that contradict each other are not used. Where that
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from understudy.query.marginal import Marginal
 from understudy.sessions.answer_memory import Identity, identity
@@ -48,6 +48,10 @@ class QuestionPlan:
     before: list[Purchase] = field(default_factory=list)
     moved: bool = False
     _made: dict[int, Purchase] = field(default_factory=dict)
+
+    def anew(self) -> QuestionPlan:
+        """The same plan, before anything of it was made, for one who keeps to it: what they note is their own."""
+        return replace(self, parts=dict(self.parts), before=list(self.before), moved=False, _made={})
 
     @property
     def purchases(self) -> list[Purchase]:
