@@ -15,7 +15,10 @@ from understudy.privacy.relation import Neighbours
 from understudy.query.marginal import Marginal
 from understudy.sessions import allowance, ski_rental
 from understudy.sessions.allowance import Allowance
+from understudy.sessions.asking import Asking
+from understudy.sessions.buyer import Buyer
 from understudy.sessions.opening import session as session_of
+from understudy.sessions.question_plan import QuestionPlan
 from understudy.sessions.session import Session, _least_refined
 
 WIDE = table_of(attributes({"age": 16, "h": 16}, {"k": 9, "s": 3}), 5000, 1)
@@ -208,3 +211,45 @@ def test_prices_of_other_questions_change_nothing():
     assert list(map(told, waiting)) == first
     session._buyer.plans.forget()
     assert list(map(told, waiting[::-1])) == first[::-1]
+
+
+@pytest.mark.parametrize("seed", [99, 123])
+def test_leaving_out_a_look_makes_no_statement_dearer_than_its_price(seed):
+    """With fewer purchases the ledger's joint bound can be larger: these cost 1.18 and 1.77 times their price."""
+    assert 0 < dearest(seed, kept=True) <= 1
+
+
+@pytest.mark.parametrize("seed", [99, 123])
+def test_a_plan_from_which_looks_are_left_out_whatever_that_costs_is_noticed(monkeypatch, seed):
+    monkeypatch.setattr(Buyer, "keep_to", lambda self, plan, marginal, asking: None)
+    assert dearest(seed, kept=True) > 1.1
+
+
+def test_a_look_that_is_made_to_keep_the_price_changes_no_answer(monkeypatch):
+    """Its question was answered before it: asked again it has the same answer, which is within its error."""
+    needless, keep_to = [], Buyer.keep_to
+
+    def counted(self: Buyer, plan: QuestionPlan, marginal: Marginal, asking: Asking) -> None:
+        before = self.journal.length
+        keep_to(self, plan, marginal, asking)
+        needless.append(self.journal.length - before)
+
+    monkeypatch.setattr(Buyer, "keep_to", counted)
+    one = curator(SMALL, seed=123, budget=Budget.of(1000, delta=1e-6))
+    session, draw = session_of(one, alpha=0.02, beta=0.05, queries=300), np.random.default_rng(123)
+    told = []
+    for _ in range(30):
+        question, spent = generated(draw), one.ledger.spent.units
+        told += [
+            (part, cells.answer) for part, cells in zip(question, session.counts(question).cells, strict=True)
+        ]
+        assert (
+            sum(answer.cost.units for _, answer in told[-len(question) :]) == one.ledger.spent.units - spent
+        )
+    assert sum(needless) > 0
+    for part, answer in told:
+        again = session.ask_marginal(part)
+        assert (again.value == answer.value).all()
+        assert not again.cost.units
+        assert (abs(answer.value - SMALL.exact(part)) <= answer.error).all()
+        assert (answer.error <= session.width).all()

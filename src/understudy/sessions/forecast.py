@@ -16,7 +16,7 @@ from understudy.sessions.own_counts import OwnCounts
 from understudy.sessions.policy import PurchasePolicy
 from understudy.sessions.product_class import ProductPurchase
 from understudy.sessions.purchase import Purchase
-from understudy.sessions.question_plan import QuestionPlan, are_no_dearer, is_own, scope
+from understudy.sessions.question_plan import QuestionPlan, are_no_dearer, are_same, is_own, scope
 
 MOST_BESIDE = 32
 """Purchases that are still planned for other parts of a question. Beside more than these, counts that are not
@@ -167,9 +167,12 @@ class Forecast:
             return []
         if self.policy.after([*counts, *beside]).beta.left < plan.left:
             return []
-        if are_counts and are_no_dearer(counts, planned):
+        cheaper, most = are_counts and are_no_dearer(counts, planned), plan.most
+        if cheaper and (most is None or are_same(counts, planned) or len(beside) > MOST_BESIDE):
             return counts
         if len(beside) > MOST_BESIDE:
             return []
+        if cheaper:
+            return counts if most is None or self.funds.in_turn([*counts, *beside]) <= most else []
         new, old = (self.funds.quote([*some, *beside]) for some in (counts, planned))
-        return counts if new.units <= old.units else []
+        return counts if new.units <= (old.units if most is None else min(old.units, most)) else []

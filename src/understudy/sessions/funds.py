@@ -52,6 +52,11 @@ class Funds:
         costs = [self.ledger.quote(Together(tuple(map(self._event, some)))) for some in ways]
         return type(costs[0])(max(cost.units for cost in costs) + max(len(purchases) - 1, 0))
 
+    def in_turn(self, purchases: Sequence[Purchase]) -> int:
+        """The units that the purchases are charged if they are made one after the other, none left out."""
+        quote = self.ledger.quote(Together(tuple(map(self._event, purchases))))
+        return quote.units + max(len(purchases) - 1, 0)
+
     def is_payable(self, purchases: Sequence[Purchase]) -> bool:
         """Whether the analyst's part of the budget pays for all of the purchases now; not what has no price."""
         left = self.ledger.available(self.analyst)
