@@ -382,7 +382,7 @@ def test_shares_of_questions_that_are_counted_late_are_no_smaller(repeats, queri
             waiting.append(rounded(left / ahead))
             left -= waiting[-1]
         for alone in waiting[: draw.integers(len(waiting) + 1)] if draw.random() < 0.1 else ():
-            assert allowed._share(place) >= alone
+            assert allowed._share(place, allowed._left) >= alone
             allowed._take_share()
             waiting.pop(0)
 
@@ -402,7 +402,7 @@ def test_a_session_goes_on_far_beyond_the_number_of_questions_that_it_announced(
     assert allowed._direct_cost > before > 0
     for _ in range(5000):
         allowed._take_share()
-    assert allowed._share(5000) == LEAST_SHARE
+    assert allowed._share(5000, allowed._left) == LEAST_SHARE
     assert not allowed.permits(
         [session._buyer.policy.record._event(session._buyer.policy._histogram("age", plain=True))] * 10**3,
         least_share=LEAST_SHARE,

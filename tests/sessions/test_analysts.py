@@ -127,15 +127,15 @@ def test_prices_and_purchases_go_by_the_limits_of_the_analyst_who_asks():
     ledger = MemoryLedger(Budget.of(500, 1e-6), limits=Limits(analyst=Fraction(1, 2)))
     session = shared(ledger, queries=10_000)
     dear = session.price(YOUNG, "bob")
-    assert [p.kind for p in session._parts.planned(session._reader.read(YOUNG).marginals, "bob").purchases][
-        :-1
-    ]
+    planned = session._parts.planned(session._reader.read(YOUNG).marginals, "bob").purchases
+    assert "histogram" in {purchase.kind for purchase in planned}
     leave(ledger, "ada", dear.units - 1)
     cheap = session.price(YOUNG, "ada")
     assert 0 < cheap.units < dear.units == session.price(YOUNG, "bob").units
     assert session.ask(YOUNG, analyst="ada").source == "measured"
-    assert payers(ledger) == ["ada"]
-    assert json.loads(ledger.steps(session._buyer.journal.debit)[0])["kind"] == "fresh"
+    assert set(payers(ledger)) == {"ada"}
+    bought = {json.loads(step)["kind"] for step in ledger.steps(session._buyer.journal.debit)}
+    assert bought <= {"fresh", "look"}
 
 
 # ---- requests

@@ -19,7 +19,7 @@ from understudy.query.box import Box
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.sessions import cell_loads
-from understudy.sessions.allowance import Allowance
+from understudy.sessions.allowance import Allowance, _Account
 from understudy.sessions.cell_loads import CellLoads
 from understudy.sessions.direct import DirectPurchase
 from understudy.sessions.opening import session as session_of
@@ -116,29 +116,29 @@ def asked(session, questions, *, paid: bool):
 
 def test_wide_answers_for_nothing_are_a_gain_at_every_cell(session):
     allowed = asked(session, wide_questions(), paid=False)
-    assert allowed._gain(Fraction(1), 0) == pytest.approx(allowed._direct_cost, rel=1e-6)
+    assert allowed._account.gain(Fraction(1), 0) == pytest.approx(allowed._direct_cost, rel=1e-6)
 
 
 def test_answers_for_nothing_about_a_few_cells_are_no_gain(session):
     narrow = [conjunction(age=ELDERLY, town=np.arange(6) == town) for town in range(6)]
     allowed = asked(session, narrow, paid=False)
     assert allowed._direct_cost > 0
-    assert allowed._gain(Fraction(1), 0) == 0
+    assert allowed._account.gain(Fraction(1), 0) == 0
 
 
 def test_what_counts_cost_is_no_gain(session):
     allowed = asked(session, wide_questions(), paid=True)
-    unit = float(allowed._price(allowed._share(24))) * UNITS
+    unit = float(allowed._price(allowed._share(24, allowed._left))) * UNITS
     assert allowed._own.unmatched == 0
-    assert abs(allowed._gain(Fraction(1), 0)) < 6 * unit  # shares of beta differ a little
+    assert abs(allowed._account.gain(Fraction(1), 0)) < 6 * unit  # shares of beta differ a little
     assert allowed._direct_cost > 20 * unit
 
 
 def test_nothing_is_bought_after_which_counts_would_break_the_promise_by_themselves(session):
     """Whatever was gained: what comes later may be about other rows, and cost them more than 3/2 of directly."""
     allowed = asked(session, wide_questions(), paid=False)
-    assert allowed._gain(Fraction(1), 0) > 0
-    assert allowed.permits([], least_share=allowed._share(24) / 10, asked=24)
+    assert allowed._account.gain(Fraction(1), 0) > 0
+    assert allowed.permits([], least_share=allowed._share(24, allowed._left) / 10, asked=24)
     assert not allowed.permits([], least_share=1e-40, asked=24)
 
 
@@ -179,10 +179,10 @@ def test_later_counts_that_are_cheap_do_not_excuse_earlier_ones(session):
     few = [conjunction(age=np.arange(10) == i % 10, town=np.arange(6) == i % 6) for i in range(30)]
     allowed = asked(session, few, paid=True)
     assert (allowed._own.unmatched, allowed._direct_cost > 0) == (0, True)
-    unit = float(allowed._price(allowed._share(40))) * UNITS
+    unit = float(allowed._price(allowed._share(40, allowed._left))) * UNITS
     some, cost = permitted(session, allowed, 0.5)  # with such a share counts cost a tenth
     assert 0 < some < len(wide_questions())
-    assert cost <= 0.5 * allowed._direct_cost + 3 * unit + max(allowed._gain(Fraction(1), 0), 0)
+    assert cost <= 0.5 * allowed._direct_cost + 3 * unit + max(allowed._account.gain(Fraction(1), 0), 0)
 
 
 def cost_of(joint, events, law):
@@ -235,11 +235,11 @@ def test_no_law_of_rows_gains_less_than_the_allowance_counts(session, seed, dear
         alone.append(question)
     while allowed._waiting:
         allowed._count_waiting(len(alone))
-    alone = [allowed._alone_event(question, allowed._share(0)) for question in alone]
+    alone = [allowed._alone_event(question, allowed._share(0, allowed._left)) for question in alone]
     kappa = Fraction(3, 2)
     gain = float((1.5 * allowed._alone.units - allowed._paid.units).min())
     assert gain <= least_over_laws(allowed, 1.5, alone, paid, draw) + 1e-6 * abs(gain)
-    assert allowed._gain(kappa, 0) >= 0
+    assert allowed._account.gain(kappa, 0) >= 0
 
 
 def test_a_gain_that_divides_all_that_was_paid_is_noticed(session, monkeypatch):
@@ -263,7 +263,7 @@ def test_a_class_is_permitted_earlier_where_answers_cost_nothing(session, paid):
     offer = ProductPurchase.of(calibrator, ("age", "town"), everyone, 0.02)
     assert offer is not None
     event = calibrator.charged(offer.event(calibrator))
-    unit = float(allowed._price(allowed._share(24))) * UNITS
+    unit = float(allowed._price(allowed._share(24, allowed._left))) * UNITS
     price = session.curator.ledger.budget.price(event).units
     assert 0.6 * allowed._direct_cost + 3 * unit < price < 1.4 * allowed._direct_cost + 3 * unit
     assert allowed.permits([event], least_share=4e-5, asked=24) is not paid
@@ -273,7 +273,7 @@ def test_a_class_is_permitted_earlier_where_answers_cost_nothing(session, paid):
 def test_rectangles_lead_to_their_class_because_wide_answers_cost_nothing(gain, monkeypatch):
     """Ranges of one attribute are wide, and free once it is known. Without that gain small classes use all up."""
     if not gain:
-        monkeypatch.setattr(Allowance, "_gain", lambda allowance, kappa, unmatched: 0)
+        monkeypatch.setattr(_Account, "gain", lambda account, kappa, unmatched: 0)
     domain = Domain((Bins.integers("age", 0, 7), Bins.integers("hours", 0, 7), *NUMBERS))
     session = session_of(curator_over(domain), alpha=0.02, beta=0.05, queries=1000)
     draw = np.random.default_rng(5)

@@ -55,7 +55,7 @@ SESSIONS = 500
 LONG = 10_000
 
 LARGE = table_of(attributes({"age": 12, "hours": 8}, {"sex": 3, "town": 6, "job": 4}), 40_000, 3)
-"""At α = 0.02 an answer is within 800 people: enough for counts to be bought in two looks."""
+"""At α = 0.02 an answer is within 800 people: enough for counts to be bought in several looks."""
 
 Ask = Callable[[np.random.Generator, Domain], Marginal]
 
@@ -366,9 +366,7 @@ def _a_share_for_each_member(patch):
 
 def _weights_after_the_draws(patch):
     """Both looks are seen before they are weighed: the larger of the two counts gets all of the weight."""
-    patch.setattr(
-        LookPurchase, "_together", lambda look, calibrator, first, second: np.maximum(first, second)
-    )
+    patch.setattr(LookPurchase, "_together", lambda look, before, noisy: np.maximum(before, noisy))
 
 
 def _a_share_for_each_sum(patch):

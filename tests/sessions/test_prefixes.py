@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 import numpy as np
 import pytest
 from scipy.stats import norm
@@ -15,6 +17,7 @@ from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.query.workload import marginals
 from understudy.rational import exact
+from understudy.sessions import ski_rental
 from understudy.sessions.families import RARE, CellFamily, band, product_of
 from understudy.sessions.one_way import half_widths, shape, suprema
 from understudy.sessions.opening import session as session_of
@@ -159,6 +162,32 @@ def test_each_payment_speaks_for_one_purchase_at_most(monkeypatch):
     payments = [paid for members in rents.values() for _, paid in members]
     assert payments
     assert not any(paid.counts for paid in payments)
+
+
+def test_rents_follow_from_what_was_paid_and_bought(monkeypatch):
+    """Who goes on from a checkpoint finds them so: the same classes, in the same order, with the same payments."""
+    not_small(monkeypatch)
+    monkeypatch.setattr(ski_rental, "MOST_RENTS", 6)
+    one = curator()
+    session = session_of(one, alpha=0.01, beta=0.05, queries=1000)
+    asked(session, one, sweep({"town": np.arange(6) < 3}))
+    asked(session, one, islice(sweep({"town": np.arange(6) == 4}, label=False), 7))
+    rental = session._buyer.policy._ski_rental
+    assert [held for held in classes(session) if held[1]]
+
+    def plain():
+        return [
+            (
+                candidate,
+                [([None if s is None else s.tolist() for s in sides], paid) for sides, paid in members],
+            )
+            for candidate, members in rental._rent.items()
+        ]
+
+    kept = plain()
+    assert 1 < len(kept) <= 6  # the others were forgotten, or a class was bought for them
+    del rental.__dict__["_rent"]
+    assert plain() == kept
 
 
 def test_another_kind_of_range_is_bought_as_all_ranges(monkeypatch):

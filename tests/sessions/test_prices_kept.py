@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,8 +12,13 @@ import pytest
 from session_analysts import attributes, curator, random_conjunction, random_group_by, table_of
 from understudy.privacy.budget import Budget
 from understudy.privacy.relation import Neighbours
-from understudy.sessions import ski_rental
+from understudy.query.marginal import Marginal
+from understudy.sessions import allowance, ski_rental
+from understudy.sessions.allowance import Allowance
+from understudy.sessions.asking import Asking
+from understudy.sessions.buyer import Buyer
 from understudy.sessions.opening import session as session_of
+from understudy.sessions.question_plan import QuestionPlan
 from understudy.sessions.session import Session, _least_refined
 
 WIDE = table_of(attributes({"age": 16, "h": 16}, {"k": 9, "s": 3}), 5000, 1)
@@ -130,3 +136,120 @@ def test_no_statement_with_quantiles_costs_more_than_its_price(seed):
         quoted, spent = asked(session, f"SELECT {several} FROM t WHERE k = 'v{k}'")
         assert spent <= quoted
     assert "grids" in kinds(session)
+
+
+def generated(draw: np.random.Generator) -> list[Marginal]:
+    """A question of one to seven parts: boxes on one or two attributes, or on any, and now and then a table."""
+    names = [["age"], ["age", "s"], ["k"], ()][int(draw.integers(4))]
+    return [
+        random_group_by(draw, SMALL.domain)
+        if draw.random() < 0.2
+        else random_conjunction(draw, SMALL.domain, names)
+        for _ in range(int(draw.integers(1, 8)))
+    ]
+
+
+def dearest(seed: int, *, kept: bool, prices: int = 1) -> float:
+    """How many times its price a generated question cost at most, each priced `prices` times and then asked.
+
+    Where plans are not `kept`, each is made anew, as for whoever had many others priced meanwhile.
+    """
+    one = curator(SMALL, seed=seed, budget=Budget.of(1000, delta=1e-6))
+    session, draw = session_of(one, alpha=0.02, beta=0.05, queries=300), np.random.default_rng(seed)
+    worst, told = 0.0, 0
+    for _ in range(41):
+        question = generated(draw)
+        parts = _least_refined(session.curator.domain, question)
+        for _ in range(prices):
+            told = session._buyer.funds("").quote(session._parts.planned(parts, "").purchases).units
+            if not kept:
+                session._buyer.plans.forget()
+        spent = one.ledger.spent.units
+        session.counts(question)
+        worst = max(worst, (one.ledger.spent.units - spent) / max(told, 1))
+    return worst
+
+
+@pytest.mark.parametrize("counted", [1, 8, 32, 10**6])
+@pytest.mark.parametrize("seed", [6, 12])
+def test_no_class_is_bought_that_a_price_did_not_name(monkeypatch, seed, counted):
+    """However many questions that wait are counted at once, and whether the plan was kept or is made anew."""
+    monkeypatch.setattr(allowance, "MOST_COUNTED", counted)
+    assert 0 < dearest(seed, kept=False) <= 1
+    assert 0 < dearest(seed, kept=True, prices=3) <= 1
+
+
+@pytest.mark.parametrize("seed", [6, 12])
+def test_an_allowance_that_counts_more_after_a_price_is_noticed(monkeypatch, seed):
+    """The mutant: whoever asks has more questions counted than whoever was told the price, and may buy more. A
+    plan that was kept holds all the same.
+    """
+    permits = Allowance.permits
+
+    def counting_more(self: Allowance, *args: Any, **kwargs: Any) -> bool:
+        self._uncounted = None
+        return permits(self, *args, **kwargs)
+
+    monkeypatch.setattr(Allowance, "permits", counting_more)
+    assert dearest(seed, kept=False) > 4
+    assert 0 < dearest(seed, kept=True) <= 1
+
+
+def test_prices_of_other_questions_change_nothing():
+    """Thirty are priced, and then the first is: its price is what it was, also by a plan that is made anew."""
+    one = curator(SMALL, seed=6, budget=Budget.of(1000, delta=1e-6))
+    session, draw = session_of(one, alpha=0.02, beta=0.05, queries=300), np.random.default_rng(6)
+    for _ in range(30):
+        session.counts(generated(draw))
+    waiting = [_least_refined(session.curator.domain, generated(draw)) for _ in range(30)]
+
+    def told(parts: list[Marginal]) -> int:
+        return session._buyer.funds("").quote(session._parts.planned(parts, "").purchases).units
+
+    first = list(map(told, waiting))
+    assert sum(first) > 0
+    assert list(map(told, waiting)) == first
+    session._buyer.plans.forget()
+    assert list(map(told, waiting[::-1])) == first[::-1]
+
+
+@pytest.mark.parametrize("seed", [99, 123])
+def test_leaving_out_a_look_makes_no_statement_dearer_than_its_price(seed):
+    """With fewer purchases the ledger's joint bound can be larger: these cost 1.18 and 1.77 times their price."""
+    assert 0 < dearest(seed, kept=True) <= 1
+
+
+@pytest.mark.parametrize("seed", [99, 123])
+def test_a_plan_from_which_looks_are_left_out_whatever_that_costs_is_noticed(monkeypatch, seed):
+    monkeypatch.setattr(Buyer, "keep_to", lambda self, plan, marginal, asking: None)
+    assert dearest(seed, kept=True) > 1.1
+
+
+def test_a_look_that_is_made_to_keep_the_price_changes_no_answer(monkeypatch):
+    """Its question was answered before it: asked again it has the same answer, which is within its error."""
+    needless, keep_to = [], Buyer.keep_to
+
+    def counted(self: Buyer, plan: QuestionPlan, marginal: Marginal, asking: Asking) -> None:
+        before = self.journal.length
+        keep_to(self, plan, marginal, asking)
+        needless.append(self.journal.length - before)
+
+    monkeypatch.setattr(Buyer, "keep_to", counted)
+    one = curator(SMALL, seed=123, budget=Budget.of(1000, delta=1e-6))
+    session, draw = session_of(one, alpha=0.02, beta=0.05, queries=300), np.random.default_rng(123)
+    told = []
+    for _ in range(30):
+        question, spent = generated(draw), one.ledger.spent.units
+        told += [
+            (part, cells.answer) for part, cells in zip(question, session.counts(question).cells, strict=True)
+        ]
+        assert (
+            sum(answer.cost.units for _, answer in told[-len(question) :]) == one.ledger.spent.units - spent
+        )
+    assert sum(needless) > 0
+    for part, answer in told:
+        again = session.ask_marginal(part)
+        assert (again.value == answer.value).all()
+        assert not again.cost.units
+        assert (abs(answer.value - SMALL.exact(part)) <= answer.error).all()
+        assert (answer.error <= session.width).all()

@@ -16,6 +16,7 @@ from session_table import DOMAIN, conjunction
 from understudy.domain.attribute import Outside
 from understudy.domain.refinement import refined
 from understudy.privacy.cost import ZCDP
+from understudy.privacy.event import Span
 from understudy.query.marginal import Marginal
 from understudy.sessions.answer_memory import identity
 from understudy.sessions.knowledge import IntervalTable, Knowledge
@@ -78,6 +79,30 @@ def test_what_was_one_object_is_one_object_and_what_was_two_is_two():
     assert found["a"] is not found["c"]
     found["x"][0] = 1.0
     assert (found["y"][0], found["z"][0]) == (1.0, 0.0)
+
+
+def test_equal_values_that_cannot_change_are_written_once():
+    """And only those that are the same in every bit: 0.0 and -0.0 are not, nor are 1 and true."""
+    spans = [Span("age", 10, 7) for _ in range(100)]
+    few, other = written([*spans[:2]], {}), written([*spans], {})
+    assert len(other) - len(few) < 100 * len("[1],")
+    back = read(other, {})
+    assert back == spans
+    assert back[0] is back[-1]
+    assert [one.mask for one in read(written([Span("age", 10, 7), Span("age", 10, 6)], {}), {})] == [7, 6]
+    pairs = [(1, "a"), (True, "a"), (0.0, "a"), (-0.0, "a"), (0, "a"), (None, "a")]
+    assert repr(read(written(pairs, {}), {})) == repr(pairs)
+
+
+def test_equal_arrays_become_one_only_where_nobody_writes_into_them():
+    tables = [np.arange(4.0) for _ in range(4)]
+    for table in tables[2:]:
+        table.flags.writeable = False
+    back = read(written({"tables": tables}, {}), {})["tables"]
+    assert back[2] is back[3]
+    assert [table.flags.writeable for table in back] == [True, True, False, False]
+    back[0][0] = 7.0
+    assert [table[0] for table in back] == [7.0, 0.0, 0.0, 0.0]
 
 
 def test_questions_and_knowledge_are_read_as_they_were_written():

@@ -130,8 +130,8 @@ def test_plans_say_that_a_part_is_looked_at_and_older_ones_do_not():
 
 
 @pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("part", [0.3, 0.6])
-def test_two_looks_at_a_part_answer_the_whole_breakdown(seed, part):
+@pytest.mark.parametrize("parts", [(0.3,), (0.6,), (0.3, 0.45, 0.7)])
+def test_all_looks_at_a_part_answer_the_whole_breakdown(seed, parts):
     session = opened(seed)
     for place in (0, 1):
         session.ask_marginal(cell("job", place))
@@ -139,8 +139,8 @@ def test_two_looks_at_a_part_answer_the_whole_breakdown(seed, part):
     direct = DirectPurchase.of(buyer.calibrator, buyer.known.knowledge, breakdown("job"), 1e-12)
     unknown = direct.of_unknown(buyer.calibrator)
     assert unknown is not None
-    look = LookPurchase.split(buyer.calibrator, unknown, part)
-    for purchase in (look, look.next):
+    look = LookPurchase.split(buyer.calibrator, unknown, *parts)
+    for purchase in (look, *look.later):
         result = buyer.make(purchase, Asking("", buyer.nothing))
     assert result.answer is not None
     assert_within(session, breakdown("job"), result.answer)

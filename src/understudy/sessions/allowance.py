@@ -51,6 +51,12 @@ late        many are still expected (`Terms.ahead`). n falls by 1 with every que
             directly fall by the same part with each count that the session buys.
 Privacy     Prices and questions are public. Nothing is looked at, and nothing is spent.
 
+Prices      What is permitted depends on what was asked and bought alone, and not on how many prices were found
+            since: questions that wait are counted once, and no more of them before something new is asked or
+            bought. The rule may be met before they are counted or after that; both accounts are kept, and either
+            is enough, since each bounds the same D. So whoever is told a price finds the same permitted when they
+            ask.
+
 D is a lower bound here: questions that were answered for nothing are counted when a purchase waits for them, and
 only the latest of them are kept; those that another process answered, or an earlier one after its last checkpoint,
 are not known; and from `MOST_KNOWN` different questions on nothing more is counted. Then purchases ahead are made
@@ -61,9 +67,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from hashlib import blake2b
 from math import ceil, floor
+
+import numpy as np
+from numpy.typing import NDArray
 
 from understudy.domain.domain import Clique
 from understudy.privacy.cost import UNITS
@@ -94,7 +104,7 @@ LEAST = 0.99
 
 MOST_COUNTED = 32
 """Questions that wait and are counted at once: counting takes milliseconds each, and whoever asks for a price
-waits for it. Where they are not enough, nothing is bought ahead yet, and the next question counts more."""
+waits for it. Where they are not enough, nothing is bought ahead yet, and more are counted after the next one."""
 
 MOST_WAITING = 1 << 12
 """Questions that were answered for nothing and are not counted yet; beyond so many the oldest are forgotten."""
@@ -103,6 +113,35 @@ MOST_KNOWN = 1 << 16
 """Different questions that are counted, or forgotten while they waited: beyond so many none is. Each takes about
 80 bytes of memory, and 20 in a checkpoint; one for which counts were bought takes more (`own_prices`), as its
 purchase does."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Account:
+    """What the rule reads of the questions that are counted so far; costs in units.
+
+    left       what who asks directly has left of β after them
+    direct     D
+    dearest    how many times as dear as directly own counts were at most (`own_prices`)
+    unmatched  what was paid and is not known to be within that
+    alone      what each cell would have paid directly, and
+    paid       what it paid for the session's own counts (`cell_loads`)
+    waiting    how many questions are not counted
+    """
+
+    left: float
+    direct: int
+    dearest: float
+    unmatched: int
+    alone: NDArray[np.float64]
+    paid: NDArray[np.float64]
+    waiting: int
+
+    def gain(self, kappa: Fraction, unmatched: int) -> int:
+        """G of the module, in units: what every cell was spared of κ times what questions cost by themselves.
+
+        `unmatched` of what was paid is not known to be at most κ times as dear as directly.
+        """
+        return max(-unmatched, floor(float((float(kappa) * self.alone - self.paid).min())))
 
 
 class Allowance:
@@ -129,6 +168,8 @@ class Allowance:
         """The questions that wait or were counted, by their digests. A checkpoint keeps them with the rest, so
         that whoever goes on with the session counts none of them again."""
         self._asked_for: set[tuple[Clique, str]] = set()
+        self._uncounted: _Account | None = None
+        """The account before questions that waited were counted; None where none were, since the last news."""
 
     # ---- what was asked and bought
 
@@ -141,6 +182,7 @@ class Allowance:
         was asked for itself.
         """
         if self._is_new(marginal) and not self.was_asked_for(marginal):
+            self._uncounted = None
             question = _digest(marginal)
             coming = self._coming
             self._known.add(question)
@@ -158,15 +200,18 @@ class Allowance:
 
     def asked_for(self, event: Event, by: Clique, where: LinearQuery) -> None:
         """Remember a question for a class on `by`, of the rows in `where`, by the event that it is charged."""
+        self._uncounted = None
         self._asked_for.add((by, where.key))
         self._direct = self._joint.after(self._direct, event)
 
     def bought(self, event: Event) -> None:
         """Remember a purchase ahead."""
+        self._uncounted = None
         self._ahead = self._joint.after(self._ahead, event)
 
     def paid(self, event: Event, marginal: Marginal) -> None:
         """Remember what the counts of a question cost, of one look or of another."""
+        self._uncounted = None
         self._paid.add(event, whole=True)
         self._compare(marginal, self._own.pay, event)
 
@@ -211,37 +256,48 @@ class Allowance:
         ahead = self._ahead
         for event in events:
             ahead = self._joint.after(ahead, event)
-        cost, alone = self._joint.cost(ahead).units, self._price(self._share(asked))
+        cost, account = self._joint.cost(ahead).units, self._uncounted or self._account
+        alone = self._price(self._share(asked, account.left))
         later = dearer * self._price(rounded(least_share)) / alone
         if later > RATIO:  # what comes then would break the promise by itself
             return False
         unit = ceil(alone * UNITS)
 
-        def is_enough(direct: int, unmatched: int) -> bool:
-            kappa = max(later, Fraction(self._own.dearest))
-            return cost <= (RATIO - kappa) * direct + FREE * unit + self._gain(kappa, unmatched)
+        def is_enough(account: _Account, direct: int, unmatched: int) -> bool:
+            kappa = max(later, Fraction(account.dearest))
+            return cost <= (RATIO - kappa) * direct + FREE * unit + account.gain(kappa, unmatched)
 
-        if is_enough(self._direct_cost, self._own.unmatched):
+        if is_enough(account, account.direct, account.unmatched):
             return True
-        coming = len(self._waiting) + (question is not None)
-        if not is_enough(self._direct_cost + LARGE * unit * coming, 0):
+        coming = account.waiting + (question is not None)
+        if not is_enough(account, account.direct + LARGE * unit * coming, 0):
             return False
-        self._count_waiting(asked)
-        return is_enough(self._with(question, asked), self._own.unmatched)
+        if self._uncounted is None:
+            self._count_waiting(asked)
+            self._uncounted = account
+        counted = self._account
+        return is_enough(counted, self._with(question, asked), counted.unmatched)
 
     def _with(self, question: Marginal | None, asked: int) -> int:
         """D in units, with the question in hand: it counts whatever answers it, once it is answered."""
         if question is None or not self._is_new(question) or self._is_public(question):
             return self._direct_cost
-        event = self._alone_event(question, self._share(asked))
+        event = self._alone_event(question, self._share(asked, self._left))
         return self._joint.cost(self._joint.after(self._direct, event)).units
 
-    def _gain(self, kappa: Fraction, unmatched: int) -> int:
-        """G of the module, in units: what every cell was spared of κ times what questions cost by themselves.
-
-        `unmatched` of what was paid is not known to be at most κ times as dear as directly.
-        """
-        return max(-unmatched, floor(float((float(kappa) * self._alone.units - self._paid.units).min())))
+    @property
+    def _account(self) -> _Account:
+        """The account of the questions that are counted now."""
+        own = self._own
+        return _Account(
+            self._left,
+            self._direct_cost,
+            own.dearest,
+            own.unmatched,
+            self._alone.units,
+            self._paid.units,
+            len(self._waiting),
+        )
 
     @property
     def _direct_cost(self) -> int:
@@ -252,12 +308,12 @@ class Allowance:
             marginal, came = self._waiting.popleft()
             if self._is_public(marginal):  # it costs nothing directly either, and takes no share of β there
                 continue
-            self._count(marginal, self._share(asked if came is None else came))
+            self._count(marginal, self._share(asked if came is None else came, self._left))
             self._take_share()
 
-    def _share(self, asked: int) -> float:
-        """At least the part of β that a question gets which is bought by itself: an even one of what is left."""
-        return max(rounded(self._left / (self._terms.ahead(asked) + 1)), LEAST_SHARE)
+    def _share(self, asked: int, left: float) -> float:
+        """At least the part of β that a question gets which is bought by itself: an even one of what is `left`."""
+        return max(rounded(left / (self._terms.ahead(asked) + 1)), LEAST_SHARE)
 
     def _take_share(self) -> None:
         """Take from what is left of β what the next new question has taken directly, or less (`Counted late`)."""

@@ -110,7 +110,7 @@ class BetaAccount:
 
     @note.register
     def _(self, purchase: LookPurchase) -> None:
-        self.counts_bought += not purchase.second
+        self.counts_bought += purchase.is_first
         self._take(purchase.share)
 
     @note.register

@@ -15,6 +15,7 @@ from understudy.curator.curator import Curator
 from understudy.errors import (
     InsufficientBudgetError,
     OvertakenError,
+    PriceRoseError,
     RefusedError,
     RequestConflictError,
 )
@@ -28,13 +29,14 @@ from understudy.sessions.asking import Asking, RequestRecord
 from understudy.sessions.calibrator import Calibrator
 from understudy.sessions.checkpoint import SessionCheckpoint
 from understudy.sessions.deduction import Deduction, SessionPromise
+from understudy.sessions.forecast import MOST_BESIDE
 from understudy.sessions.funds import Funds
 from understudy.sessions.knowledge import Knowledge
 from understudy.sessions.policy import PurchasePolicy
 from understudy.sessions.purchase import Purchase, PurchaseRequest, PurchaseResult
 from understudy.sessions.purchase_journal import PurchaseJournal
 from understudy.sessions.purchase_plans import PurchasePlans
-from understudy.sessions.question_plan import QuestionPlan
+from understudy.sessions.question_plan import QuestionPlan, without_repeats
 from understudy.sessions.terms import Announced
 from understudy.sessions.within_error import WithinPurchase
 
@@ -146,18 +148,45 @@ class Buyer:
     def _buy(self, marginal: Marginal, asking: Asking, asked: int, plan: QuestionPlan | None) -> Answer:
         """Make the purchases that are planned for a question, until what was released answers it."""
         if plan is None or not self.holds(plan) or plan.of(marginal) is None:
-            purchases = self.plans.of_one(marginal, asking.analyst, asked=asked).purchases
+            purchases = self.plans.of_one(marginal, asking.analyst, asked=asked)
             plan = QuestionPlan({identity(marginal): purchases}, self.journal.length)
-        answer = None
-        while answer is None:
+        is_told = False
+        while not is_told:
             purchase, is_last = self.plans.next(marginal, asking.analyst, plan, asked=asked)
-            result = self.make(purchase, asking)
-            plan.made(purchase, self.journal.length)
-            if result.answer is not None and (found := self.memory.find(marginal)):
-                return replace(found, cost=asking.charged)
-            answer = self.deduced(marginal, asking.charged) if is_last else None
+            result = self._make_planned(purchase, asking, plan)
+            is_own = result.answer is not None and self.memory.find(marginal) is not None
+            is_told = is_own or (is_last and self.known.intervals(marginal) is not None)
+        self.keep_to(plan, marginal, asking)
+        if (found := self.memory.paid.get(identity(marginal))) is not None:
+            return replace(found, cost=asking.charged)
+        answer = self.deduced(marginal, asking.charged)
+        assert answer is not None  # what is known only grows
         self.plans.tell(lambda policy: policy.record.answered(marginal))
         return answer
+
+    def _make_planned(self, purchase: Purchase, asking: Asking, plan: QuestionPlan) -> PurchaseResult:
+        result = self.make(purchase, asking)
+        plan.made(purchase, self.journal.length, result.cost)
+        return result
+
+    def keep_to(self, plan: QuestionPlan, marginal: Marginal, asking: Asking) -> None:
+        """Make what is still planned for a question that needs it no more, where all that is planned beside it
+        would else cost more than was told, and costs no more with it. [question_plan]
+
+        Not where another process bought something, or where it cannot be paid any more.
+        """
+        try:
+            while self.holds(plan) and self._is_dearer_without(plan, marginal, asking.analyst):
+                self._make_planned((plan.of(marginal) or [])[0], asking, plan)
+        except (OvertakenError, InsufficientBudgetError, PriceRoseError):
+            return
+
+    def _is_dearer_without(self, plan: QuestionPlan, marginal: Marginal, analyst: str) -> bool:
+        """Whether a plan is within what was told with what is planned for a question, and is not without it."""
+        left, beside, funds = plan.of(marginal), plan.beside(marginal), self.funds(analyst)
+        if plan.most is None or not left or not 0 < len(beside) <= MOST_BESIDE:
+            return False
+        return funds.in_turn(beside) > plan.most >= funds.in_turn(without_repeats([*left, *beside]))
 
     def buy_within(self, purchases: Sequence[WithinPurchase], asking: Asking, *, asked: int) -> bool:
         """Make purchases that are planned, one after the other; for whoever holds the lock.

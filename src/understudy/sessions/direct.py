@@ -4,7 +4,7 @@ Bounded noise takes the place of Gaussian noise where it costs less (`DirectPurc
 certain, so that it takes no share of β.
 
 The noise of a question is drawn once and never drawn again, so that nobody learns more from asking twice, and
-the band that was fixed when it was bought stays valid. Counts that are bought in two looks are planned so
+the band that was fixed when it was bought stays valid. Counts that are bought in several looks are planned so
 from the start (`looks`).
 """
 

@@ -16,7 +16,7 @@ from understudy.sessions.own_counts import OwnCounts
 from understudy.sessions.policy import PurchasePolicy
 from understudy.sessions.product_class import ProductPurchase
 from understudy.sessions.purchase import Purchase
-from understudy.sessions.question_plan import QuestionPlan, are_no_dearer, is_own, scope
+from understudy.sessions.question_plan import QuestionPlan, are_no_dearer, are_same, is_own, scope
 
 MOST_BESIDE = 32
 """Purchases that are still planned for other parts of a question. Beside more than these, counts that are not
@@ -52,8 +52,9 @@ class Forecast:
         """All that a question may buy, the purchase that answers it last.
 
         Before it come the number of rows, where that is private and not known yet, histograms, and the count of a
-        group (`small_groups`); each only where it leaves enough of the budget for the answer. Of two looks the
-        second is there as well, since it may be needed; where both cannot be paid, the counts are bought in one.
+        group (`small_groups`); each only where it leaves enough of the budget for the answer. Of several looks the
+        later ones are there as well, since they may be needed; where not all can be paid, the counts are bought in
+        one.
         """
         answering = self._answering(marginal, asked=asked)
         opening = (
@@ -76,17 +77,17 @@ class Forecast:
 
     def _answering(self, marginal: Marginal, *, asked: int) -> list[Purchase]:
         last = self.last(marginal, asked=asked)
-        if not isinstance(last, LookPurchase) or last.second:
+        if not isinstance(last, LookPurchase):
             return [last]
-        both: list[Purchase] = [last, last.next]
-        if self.funds.is_payable(both):
-            return both
+        looks: list[Purchase] = [last, *last.later]
+        if not last.is_first or self.funds.is_payable(looks):
+            return looks
         return [self.policy.direct(self.knowledge, marginal, asked=asked)]
 
     def own_counts(self, marginal: Marginal, *, asked: int) -> list[Purchase]:
-        """The counts of a question bought by themselves, whatever is due; of two looks both."""
+        """The counts of a question bought by themselves, whatever is due; of several looks all."""
         last = self.policy.counts(self.knowledge, marginal, asked=asked)
-        return [last, last.next] if isinstance(last, LookPurchase) and not last.second else [last]
+        return [last, *last.later] if isinstance(last, LookPurchase) else [last]
 
     def after(self, purchases: Iterable[Purchase]) -> Forecast:
         """The forecast after purchases that are planned, and of which nobody knows yet what they tell."""
@@ -166,9 +167,12 @@ class Forecast:
             return []
         if self.policy.after([*counts, *beside]).beta.left < plan.left:
             return []
-        if are_counts and are_no_dearer(counts, planned):
+        cheaper, most = are_counts and are_no_dearer(counts, planned), plan.most
+        if cheaper and (most is None or are_same(counts, planned) or len(beside) > MOST_BESIDE):
             return counts
         if len(beside) > MOST_BESIDE:
             return []
+        if cheaper:
+            return counts if most is None or self.funds.in_turn([*counts, *beside]) <= most else []
         new, old = (self.funds.quote([*some, *beside]) for some in (counts, planned))
-        return counts if new.units <= old.units else []
+        return counts if new.units <= (old.units if most is None else min(old.units, most)) else []

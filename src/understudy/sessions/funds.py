@@ -9,7 +9,9 @@ from understudy.errors import InsufficientBudgetError, RefusedError
 from understudy.ledger.interface import Ledger
 from understudy.privacy.cost import Cost, delta_units
 from understudy.privacy.event import Event, Together
+from understudy.sessions.answer_memory import Identity, identity
 from understudy.sessions.calibrator import Calibrator
+from understudy.sessions.looks import LookPurchase
 from understudy.sessions.purchase import Purchase
 
 OTHERS = "this analyst, or for this day or month"
@@ -40,10 +42,20 @@ class Funds:
     def quote(self, purchases: Sequence[Purchase]) -> Cost:
         """The most that the purchases would be charged, one after the other, with the ledger's joint accounting.
 
-        Each is rounded up to a whole unit of the ledger by itself: hence the units that are added.
+        Each is rounded up to a whole unit of the ledger by itself: hence the units that are added. Of several
+        looks at a question the later ones may not be needed. A joint price is a bound, for which more work is done
+        where more is bought: so where something else comes after them, what is found without them counts if it is
+        more.
         """
-        cost = self.ledger.quote(Together(tuple(map(self._event, purchases))))
-        return type(cost)(cost.units + max(len(purchases) - 1, 0))
+        needed = _without_later_looks(purchases)
+        ways = [purchases] if needed == list(purchases[: len(needed)]) else [purchases, needed]
+        costs = [self.ledger.quote(Together(tuple(map(self._event, some)))) for some in ways]
+        return type(costs[0])(max(cost.units for cost in costs) + max(len(purchases) - 1, 0))
+
+    def in_turn(self, purchases: Sequence[Purchase]) -> int:
+        """The units that the purchases are charged if they are made one after the other, none left out."""
+        quote = self.ledger.quote(Together(tuple(map(self._event, purchases))))
+        return quote.units + max(len(purchases) - 1, 0)
 
     def is_payable(self, purchases: Sequence[Purchase]) -> bool:
         """Whether the analyst's part of the budget pays for all of the purchases now; not what has no price."""
@@ -77,3 +89,16 @@ class Funds:
 
     def _event(self, purchase: Purchase) -> Event:
         return self.calibrator.charged(purchase.event(self.calibrator))
+
+
+def _without_later_looks(purchases: Sequence[Purchase]) -> list[Purchase]:
+    """The purchases without looks that follow another one of them at the same question."""
+    begun, needed = set[Identity](), list[Purchase]()
+    for purchase in purchases:
+        if isinstance(purchase, LookPurchase):
+            question = identity(purchase.marginal)
+            if question in begun:
+                continue
+            begun.add(question)
+        needed.append(purchase)
+    return needed

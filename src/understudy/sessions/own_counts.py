@@ -124,16 +124,18 @@ class OwnCountsOffers:
         return planned if share - planned >= least and can_plan_sum(self.calibrator, marginal) else 0.0
 
     def counts(self, knowledge: Knowledge, marginal: Marginal, *, asked: int) -> OwnCounts:
-        """The counts of a question bought by themselves: in two looks, where one is likely to be enough; or with
+        """The counts of a question bought by themselves: in several looks, where the first may be enough; or with
         less precision, where they complete a sum that was planned (`completing`).
 
         Bounded noise takes the place of a look only where it costs no more than that look alone. Raises as
         `direct` does.
         """
-        second = next_look(knowledge, marginal)
-        if second is not None:
+        following = next_look(self.calibrator, knowledge, marginal)
+        if following is not None:
             certain = self._certain(marginal)
-            return second if certain is None or second.price.amount < certain.price.amount else certain
+            if certain is None or following.price.amount < certain.price.amount:
+                return following
+            return certain
         usual, certain = self._offers(knowledge, marginal, asked=asked)
         direct = cheaper(usual, certain)
         if usual is None or self.permission.are_shares_even(asked=asked):

@@ -1,7 +1,7 @@
 """What the own counts of questions cost, beside what the same questions cost by themselves.
 
 The allowance compares both, question by question: a session's counts may be dearer than directly by a factor that
-it has to know. A question is counted directly some time after its counts were bought, or before its second look.
+it has to know. A question is counted directly some time after its counts were bought, or before its later looks.
 """
 
 from __future__ import annotations

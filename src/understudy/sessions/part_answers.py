@@ -76,8 +76,8 @@ class PartAnswers:
                     if is_new or plan is None:
                         plan = self.planned(marginals, asking.analyst)
                     mine = plan.of_parts(marginals)
-                    if asking.limit is not None and is_new:
-                        asking.limit.check(self.buyer.funds(asking.analyst).quote(mine))
+                    if is_new:
+                        plan.most = self._most_of(mine, asking)
                     whole = self._is_affordable(mine, asking.analyst, refuse=not uncertified)
                 told = list[Answer | Cost]()
                 for part in marginals:
@@ -161,7 +161,12 @@ class PartAnswers:
         repeated = self.repeated(marginal)
         if repeated is not None:
             return repeated
-        answer = None if self.buyer.known is seen else self.buyer.deduced(marginal, asking.charged)
+        answer = None
+        if self.buyer.known is not seen:
+            if plan is not None and self.buyer.known.intervals(marginal) is not None:
+                asking.asked = self.buyer.asked
+                self.buyer.keep_to(plan, marginal, asking)
+            answer = self.buyer.deduced(marginal, asking.charged)
         if answer is None and buy:
             answer = self.buyer.bought(marginal, asking, asked=self.buyer.asked, plan=plan)
         if answer is not None:
@@ -171,6 +176,18 @@ class PartAnswers:
             self._is_affordable(planned, asking.analyst, refuse=True)
             raise RefusedError("others spent what this needed; ask again")
         return asking.charged
+
+    def _most_of(self, planned: Sequence[Purchase], asking: Asking) -> int | None:
+        """What may be charged for all parts of a question, in units: its price; None for one purchase.
+
+        Raises a `PriceRoseError` where it is beyond what was agreed to.
+        """
+        if len(planned) < 2 and asking.limit is None:
+            return None
+        price = self.buyer.funds(asking.analyst).quote(planned)
+        if asking.limit is not None:
+            asking.limit.check(price)
+        return price.units
 
     def _is_affordable(self, purchases: Sequence[Purchase], analyst: str, *, refuse: bool) -> bool:
         """Whether the analyst can pay for all that questions may buy; where `refuse`, an error says why not."""

@@ -38,7 +38,7 @@ class Permission:
         """Whether the allowance permits purchases ahead of a question, beside those planned. Histograms have β of
         their own.
 
-        What may follow is reckoned with: falling shares of β for counts, in two looks; or, after a main class,
+        What may follow is reckoned with: falling shares of β for counts, in several looks; or, after a main class,
         even shares in one look, which are less dear in the end (`are_shares_even`). Not permitted is what leaves
         later counts less than `LEAST_SHARE` of β, and what the ledger has no price for, such as little noise under
         a `gdp` filter.

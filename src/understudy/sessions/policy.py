@@ -23,7 +23,7 @@ from understudy.sessions.families import Kind
 from understudy.sessions.histogram import HistogramPurchase, RowCountPurchase
 from understudy.sessions.histogram_rent import due_at
 from understudy.sessions.knowledge import Knowledge, boxes_of
-from understudy.sessions.looks import LookPurchase, next_look
+from understudy.sessions.looks import LookPurchase, was_begun
 from understudy.sessions.marginals_class import MarginalsPurchase
 from understudy.sessions.marginals_rental import MarginalsSkiRental, cell_of
 from understudy.sessions.named_classes import check_class, covers, product_class
@@ -291,9 +291,7 @@ class PurchasePolicy:
         )
         if product is None:
             return direct
-        new = (
-            marginal if next_look(knowledge, marginal) is None else None
-        )  # with its first look it was counted
+        new = None if was_begun(knowledge, marginal) else marginal  # with its first look it was counted
         return product if self._permission.permits([product], asked=asked, question=new) else direct
 
     def group_count(

@@ -7,15 +7,15 @@ waits for no other's simulation.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeVar
 
 from understudy.ledger.asking_lock import AskingLock
 from understudy.query.marginal import Marginal
-from understudy.sessions.answer_memory import AnswerMemory, identity
+from understudy.sessions.answer_memory import AnswerMemory, Identity, identity
 from understudy.sessions.calibrator import Calibrator
 from understudy.sessions.deduction import Deduction, SessionPromise
 from understudy.sessions.forecast import Forecast
@@ -34,26 +34,24 @@ SERVED, MOST_SERVED = 1 << 8, 1 << 12
 """Free answers that the policy is not told yet: from the first number on it is told as soon as nobody plans, and
 beyond the second the oldest are forgotten. Then classes count as having saved less, and are bought later."""
 
+MOST_KEPT = 64
+"""Plans of one state of the session that are kept: of questions that were priced, and may be asked next."""
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PlannedQuestion:
-    """What one question may buy, and of which state of the session that was found."""
-
-    marginal: Marginal
-    analyst: str
-    asked: int
-    known: Deduction
-    changes: int
-    purchases: list[Purchase]
+_Questions = tuple[tuple[Identity, ...], int, str, int]
+"""Questions that are planned together, the number of the first among all of the session, who asks them, and how
+many units they may spend."""
 
 
 class PurchasePlans:
     """Asks the policy of a session what questions would buy, and tells it what was bought.
 
     Promise     What a plan says is what its questions buy when they are asked next, or more than that costs
-                (`Forecast`). Nobody reads the policy while it is told something.
+                (`Forecast`), whatever else was planned meanwhile. Nobody reads the policy while it is told
+                something.
     Why         The policy is read and told under one lock alone. What is `known` is replaced as a whole, by
-                whoever buys and without that lock: so a plan reads it once.
+                whoever buys and without that lock: so a plan reads it once. Plans of the present state are kept,
+                and who asks has the plan that a price was told for. Beyond the latest `MOST_KEPT` one is made
+                anew: what the allowance permits is the same then, however many prices were found (`allowance`).
     Privacy     It reads the declaration, the terms, the questions and what was released.
     Cost        Nothing of the budget, and nothing of β. Plans are made one at a time.
     """
@@ -72,7 +70,9 @@ class PurchasePlans:
         self._lock = AskingLock("session")
         self._served: deque[Marginal] = deque(maxlen=MOST_SERVED)
         self._changes = 0
-        self._plan: PlannedQuestion | None = None
+        self._kept: OrderedDict[_Questions, QuestionPlan] = OrderedDict()
+        self._state: tuple[int, Deduction] | None = None
+        """Of which state of the session the kept plans are."""
 
     # ---- what the policy is told
 
@@ -91,8 +91,9 @@ class PurchasePlans:
             news(self.policy)
 
     def forget(self) -> None:
-        """Have the next plan of a question made anew: others spent since it was made, and less may do."""
-        self._plan = None
+        """Have the next plans made anew: others spent since they were made, and less may do."""
+        with self._lock:
+            self._kept.clear()
 
     @contextmanager
     def at_rest(self) -> Generator[None]:
@@ -127,9 +128,8 @@ class PurchasePlans:
         unknown = self._unknown(marginals, known)
         if not unknown:
             return QuestionPlan({}, step, before=list(before)) if onto is None else onto
-        if len(unknown) == 1 and not before and onto is None:
-            one = self.of_one(unknown[0], analyst, asked=asked)
-            return QuestionPlan({identity(unknown[0]): one.purchases}, one.known.step)
+        if not before and onto is None:
+            return self._in_plans(lambda: self._of_state(unknown, analyst, asked))
 
         def of_all() -> QuestionPlan:
             planned = [*before, *(() if onto is None else onto.purchases)]
@@ -147,9 +147,10 @@ class PurchasePlans:
             lambda: self._forecast(analyst, known).own_of_all(unknown, asked=asked, step=known.step)
         )
 
-    def of_one(self, marginal: Marginal, analyst: str, *, asked: int) -> PlannedQuestion:
+    def of_one(self, marginal: Marginal, analyst: str, *, asked: int) -> list[Purchase]:
         """What one question buys; whoever was told its price and asks it next does not have it found twice."""
-        return self._in_plans(lambda: self._of_one(marginal, analyst, asked))
+        plan = self._in_plans(lambda: self._of_state([marginal], analyst, asked))
+        return plan.parts[identity(marginal)]
 
     def within(
         self, wanted: Sequence[tuple[Marginal, float]], *, asked: int, after: Sequence[Purchase] = ()
@@ -220,17 +221,31 @@ class PurchasePlans:
         """Ask the policy, told of free answers before, under the lock of plans, which `planned` may let go."""
         return planned(self._lock, plan, before=self._tell_served)
 
-    def _of_one(self, marginal: Marginal, analyst: str, asked: int) -> PlannedQuestion:
-        known, plan = self.known, self._plan
-        if (
-            plan is None
-            or (plan.marginal is not marginal and plan.marginal != marginal)
-            or (plan.analyst, plan.asked, plan.changes) != (analyst, asked, self._changes)
-            or plan.known is not known
-        ):
-            purchases = self._forecast(analyst, known).of(marginal, asked=asked)
-            plan = self._plan = PlannedQuestion(marginal, analyst, asked, known, self._changes, purchases)
-        return plan
+    def _of_state(self, marginals: Sequence[Marginal], analyst: str, asked: int) -> QuestionPlan:
+        """All that questions buy which nothing comes before: by the plan of this state of the session, if one was
+        made for them.
+        """
+        known = self.known
+        if self._state is None or self._state[0] != self._changes or self._state[1] is not known:
+            self._kept.clear()
+            self._state = self._changes, known
+        payable = self._funds(analyst).ledger.available(analyst).units
+        questions = tuple(map(identity, marginals)), asked, analyst, payable
+        if questions not in self._kept:
+            self._kept[questions] = self._of_all(marginals, analyst, asked, known)
+            while len(self._kept) > MOST_KEPT:
+                self._kept.popitem(last=False)
+        self._kept.move_to_end(questions)
+        return self._kept[questions].anew()
+
+    def _of_all(
+        self, marginals: Sequence[Marginal], analyst: str, asked: int, known: Deduction
+    ) -> QuestionPlan:
+        forecast = self._forecast(analyst, known)
+        if len(marginals) > 1:
+            return forecast.of_all(marginals, asked=asked, step=known.step)
+        [marginal] = marginals
+        return QuestionPlan({identity(marginal): forecast.of(marginal, asked=asked)}, known.step)
 
     def _of_order(self, policy: PurchasePolicy, named: Announced) -> Purchase | None:
         return policy.opening(self.known.knowledge) or policy.ordered(self.known.knowledge, named)

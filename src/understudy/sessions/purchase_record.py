@@ -136,9 +136,9 @@ class PurchaseRecord:
 
     @made.register
     def _(self, purchase: LookPurchase, charged: Cost) -> None:
-        if not purchase.second:
+        if purchase.is_first:
             self.allowance.asked(purchase.marginal)
-        self._rented(purchase, charged, again=purchase.second)
+        self._rented(purchase, charged, again=not purchase.is_first)
 
     @made.register
     def _(self, purchase: CompletingPurchase, charged: Cost) -> None:

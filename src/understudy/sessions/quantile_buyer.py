@@ -255,7 +255,7 @@ class QuantileBuyer:
         for place, purchase in planned.ranges.items():
             if self._walk(planned.searches[place]).missing:  # one class of ranges may tell another
                 buyer.make(purchase, asking)
-                whole.made(purchase, buyer.journal.length)
+                whole.made(purchase, buyer.journal.length, buyer.nothing)
         first = True
         others = [purchase for part in whole.parts.values() for purchase in part]
         for search in planned.searches.values():
@@ -273,6 +273,7 @@ class QuantileBuyer:
                     break
                 first = False
                 whole.step, whole.moved = buyer.journal.length, True
+        whole.most = told - asking.charged.units
 
     def _next(self, count: Marginal, asking: Asking, *, all_of_it: bool) -> list[Purchase]:
         """What the next count of a search buys: its own counts, and with the first what is due ahead as well."""

@@ -2,9 +2,15 @@
 
 Promise     All that a question is charged is at most what its planned purchases cost together, which is its price
             (`Session.price`), as long as nobody else buys in the session meanwhile.
-Why         A purchase that is made is a planned one, which is made once; or it takes the place of planned ones,
-            and is quoted no more than these beside all that is still planned. More events never cost less. So what
-            was charged and the quote of what is still planned never grow together; at first they are the price.
+Why         A purchase that is made is a planned one, in its turn, or takes the place of planned ones. All that
+            is planned was quoted in this order, and each is charged what it adds: so what was charged, and the
+            quote of what is still planned, stay within the price as long as the plan is followed. Whatever is
+            left out, or put in another's place, is so only where that stays true (`Buyer.keep_to`, `Forecast`).
+Left out    Fewer purchases need not cost less. Where located events are priced jointly the ledger's quote is a
+            bound that gets better by sweeps, made whenever it has grown by a twentieth [privacy.joint]: without a
+            planned look they come at another moment, and what comes after it can cost up to twice as much. So a
+            look that is not needed is made all the same where the rest would else pass the price, and costs less
+            with it.
 β           The shares of a plan were taken one after the other from what was left of β (`PurchasePolicy.after`).
             A purchase takes the place of a planned one only where all others that are planned can still be made
             and leave as much of β as the plan did. So every planned share is there when it is needed.
@@ -15,8 +21,9 @@ Beyond it   Released numbers that contradict each other are not used. Where that
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from understudy.privacy.cost import Cost
 from understudy.query.marginal import Marginal
 from understudy.sessions.answer_memory import Identity, identity
 from understudy.sessions.completing import CompletingPurchase
@@ -33,13 +40,14 @@ class QuestionPlan:
     """What the parts of a question may still buy; promise and reason are those of the module.
 
     parts   the purchases of each part that nothing answered, by its marginal's identity: in their order, the one
-            that answers it last, of two looks both. What is planned for several parts is one object
+            that answers it last, of several looks all. What is planned for several parts is one object
     step    how many purchases the session had made when it was planned, or when one of the plan was made last: the
             plan holds only as long as there are no others
     left    what is left of β, as a probability, if all of the plan is made
     before  what quantiles buy, which comes first (`quantile_buyer`); of several questions also what later ones buy
             that are planned by themselves (`several`)
     moved   whether something was bought since it was planned
+    most    what may still be charged for it, in units; None where that was told to nobody
     """
 
     parts: dict[Identity, list[Purchase]]
@@ -47,7 +55,12 @@ class QuestionPlan:
     left: float = 0.0
     before: list[Purchase] = field(default_factory=list)
     moved: bool = False
+    most: int | None = None
     _made: dict[int, Purchase] = field(default_factory=dict)
+
+    def anew(self) -> QuestionPlan:
+        """The same plan, before anything of it was made, for one who keeps to it: what they note is their own."""
+        return replace(self, parts=dict(self.parts), before=list(self.before), moved=False, _made={})
 
     @property
     def purchases(self) -> list[Purchase]:
@@ -76,9 +89,11 @@ class QuestionPlan:
         """Forget what was planned for a part that is answered."""
         self.parts.pop(identity(marginal), None)
 
-    def made(self, purchase: Purchase, step: int) -> None:
-        """Note that a planned purchase was made, the session's last so far, of `step`."""
+    def made(self, purchase: Purchase, step: int, charged: Cost) -> None:
+        """Note that a planned purchase was made, the session's last so far, of `step`, and what it was charged."""
         self._made[id(purchase)] = purchase
+        if self.most is not None:
+            self.most -= charged.units
         self.step, self.moved = step, True
 
     def _unmade(self, *parts: list[Purchase]) -> list[Purchase]:
@@ -94,6 +109,11 @@ def without_repeats(purchases: Iterable[Purchase]) -> list[Purchase]:
 def is_own(purchases: Sequence[Purchase]) -> bool:
     """Whether purchases are the counts of one question, and nothing ahead."""
     return all(isinstance(purchase, OwnCounts) for purchase in purchases)
+
+
+def are_same(counts: Sequence[Purchase], planned: Sequence[Purchase]) -> bool:
+    """Whether a question's own counts are charged just as those that were planned for it."""
+    return len(counts) == len(planned) and are_no_dearer(counts, planned) and are_no_dearer(planned, counts)
 
 
 def are_no_dearer(counts: Sequence[Purchase], planned: Sequence[Purchase]) -> bool:

@@ -262,10 +262,15 @@ class SeveralQuestions:
         if own and not buyer.funds(self._analyst).is_payable(own):  # a first look would be bought in vain
             limit.check(self._quote(self._now(put)))
             return None
-        if not own or limit.pays(self._quote(own)):
+        if not own:
             return self._plan
-        plan = buyer.plans.of_own(put.marginals, self._analyst, asked=buyer.asked + 1)
-        limit.check(self._quote(plan.purchases))
+        plan, quote = self._plan, self._quote(own)
+        if not limit.pays(quote):
+            plan = buyer.plans.of_own(put.marginals, self._analyst, asked=buyer.asked + 1)
+            quote = self._quote(plan.purchases)
+            limit.check(quote)
+        if len(self._put) == 1:  # the price of a list has a margin
+            plan.most = quote.units
         return plan
 
     def _buy_ahead(self, place: int, limit: ChargeLimit) -> None:

@@ -98,7 +98,9 @@ class SkiRental:
 
     def __init__(self, calibrator: Calibrator) -> None:
         self._calibrator = calibrator
-        self._rent: OrderedDict[Class, list[tuple[Sides, _Payment]]] = OrderedDict()
+        self._history: list[tuple[Place, _Payment] | tuple[Class]] = []
+        """What was paid, each with the key of the box that it was paid for, and the classes that were bought, in
+        their order."""
         self._paid: dict[tuple[Clique, bool], float] = {}
         self._served: dict[tuple[Clique, bool], float] = {}
         self._feasible: dict[tuple[Clique, tuple[Kind, ...]], bool] = {}
@@ -177,6 +179,31 @@ class SkiRental:
 
     # ---- what was paid and saved
 
+    @cached_property
+    def _rent(self) -> OrderedDict[Class, list[tuple[Sides, _Payment]]]:
+        """What was paid for the questions of each class, with their sides, since it was bought last.
+
+        It follows from the history. A question has a dozen of classes: so a checkpoint keeps the history alone,
+        and who goes on finds this when something has to be bought.
+        """
+        found, domain = OrderedDict[Class, list[tuple[Sides, _Payment]]](), self._calibrator.curator.domain
+        for event in self._history:
+            if len(event) == 2:
+                self._add_rent(found, Box.from_key(domain, event[0]), event[1])
+            else:
+                found.pop(event[0], None)
+        return found
+
+    def _add_rent(
+        self, rent: OrderedDict[Class, list[tuple[Sides, _Payment]]], box: Box, payment: _Payment
+    ) -> None:
+        for candidate in self._classes(box):
+            paid = rent.pop(candidate, [])
+            paid.append((_sides(box, candidate[0]), payment))
+            rent[candidate] = paid
+        while len(rent) > MOST_RENTS:
+            rent.popitem(last=False)
+
     def pay(self, box: Box, price: Price, charged: float, *, again: bool = False) -> None:
         """Remember a question that was bought by itself at a price; `again` adds to what was paid for it
         before.
@@ -194,12 +221,8 @@ class SkiRental:
         self._charged += charged
         payment = self._payment(box, amount)
         self._latest = box.key, payment
-        for candidate in self._classes(box):
-            paid = self._rent.pop(candidate, [])
-            paid.append((_sides(box, candidate[0]), payment))
-            self._rent[candidate] = paid
-        while len(self._rent) > MOST_RENTS:
-            self._rent.popitem(last=False)
+        self._add_rent(self._rent, box, payment)
+        self._history.append(self._latest)
 
     def _payment(self, box: Box, amount: float) -> _Payment:
         covered = prod(float(cells.mean()) for cells in box.sides.values())
@@ -218,6 +241,7 @@ class SkiRental:
         for _, payment in self._rent.pop((by, place), []):
             spent += payment.amount
             payment.counts = False
+        self._history.append(((by, place),))
         self._spent[by, place] = self._spent.get((by, place), 0.0) + spent
 
     def holds(self, by: Clique) -> bool:

@@ -5,8 +5,8 @@ So nothing here lists the classes: an object of any class of this package is wri
 and is made again without calling anything of it.
 
 Promise     What is read is equal to what was written, bit by bit: numbers, the order of dictionaries, and which
-            places held the same object. Values that an object had only computed from its fields (cached
-            properties) are left out, and are computed again.
+            places held the same object; equal values that cannot change may become one. Values that an object had
+            only computed from its fields (cached properties) are left out, and are computed again.
 Refusal     A value of any other kind, such as a function, a lock or an object of another package, is not written:
             `Unwritable` is raised. Bytes that say anything else than `written` writes raise `Unreadable`.
 Safety      Reading makes objects of classes of this package alone, and runs none of their code. The caller
@@ -40,6 +40,7 @@ MOST_DEEP = 200
 """Objects within objects: more of them are taken for a circle, which is not written."""
 
 _SCALARS = (type(None), bool, int, float, str)
+_COMPARED = {type(None), bool, int, str, list}
 _LISTS: dict[type, str] = {tuple: "t", list: "l", set: "s", frozenset: "f"}
 _MAPPINGS: dict[type, str] = {dict: "d", OrderedDict: "O", MappingProxyType: "p"}
 
@@ -63,7 +64,7 @@ def read(whole: bytes, known: Mapping[str, Any]) -> Any:
         with _uncollected():
             line = whole.index(b"\n")
             head = json.loads(whole[:line])
-            return _Reader(head["classes"], known, whole, line + 1).root(head["nodes"])
+            return _Reader(head["classes"], head["arrays"], known, whole, line + 1).root(head["nodes"])
     except (ArithmeticError, AttributeError, ImportError, LookupError, TypeError, ValueError) as error:
         raise Unreadable(f"{type(error).__name__}: {error}") from error
 
@@ -119,6 +120,8 @@ class StateWriter:
         self._held: list[Any] = []  # so that no other object gets the identity of one that was seen
         self._checked: list[tuple[Any, bytes, bool]] = []
         self._classes: dict[tuple[str, str, tuple[str, ...]], int] = {}
+        self._by_fields: set[int] = set()  # classes whose objects compare themselves by their fields
+        self._array_kinds: dict[tuple[str, tuple[int, ...], bool], int] = {}
         self._arrays = _Places()
         self._equal: dict[Any, int] = {}  # nodes of equal immutable values
         self._complete = 0
@@ -136,6 +139,7 @@ class StateWriter:
             self._numbers: list[_Moving] = []
             self._passing: list[Any] = []
             self._moving_arrays = _Places()
+            self._equal_moving: dict[tuple[int, int], _Moving] = {}
             line = self._line(self.part(root))
             self._complete = self._complete or self._settled
             whole = b"".join([line, b"\n", *self._arrays.parts, *self._moving_arrays.parts])
@@ -154,9 +158,8 @@ class StateWriter:
             self._texts.append(_json(self._fresh)[1:-1])
             self._fresh = []
         nodes = ",".join([*self._texts, _json([*self._moving, ["=", last]])[1:-1]])
-        return f'{{"classes":{_json([list(one) for one in self._classes])},"nodes":[{nodes}]}}'.encode(
-            "ascii"
-        )
+        classes, arrays = (_json([list(one) for one in some]) for some in (self._classes, self._array_kinds))
+        return f'{{"classes":{classes},"arrays":{arrays},"nodes":[{nodes}]}}'.encode("ascii")
 
     def _has_changed(self) -> bool:
         """Whether some array that was settled is another one by now."""
@@ -211,16 +214,16 @@ class StateWriter:
         return [number]
 
     def _settled_once(self, node: list[Any]) -> int:
-        """The number of a settled node: that of an equal one where it is a tuple of names and nodes, or bytes.
+        """The number of a settled node: that of an equal one where it is a tuple or bytes, or an object that is
+        compared by its fields, and made of names, whole numbers and nodes.
 
-        Other scalars are not compared: 1, 1.0 and true are equal and not the same.
+        Fractions of numbers are not compared: 0.0 and -0.0 are equal and not the same.
         """
-        if node[0] == "t" and {str, list}.issuperset(map(type, node)):
-            key: Any = tuple([one if type(one) is str else one[0] for one in node])
-        elif node[0] == "b":
-            key = tuple(node)
-        else:
+        if not (node[0] == "t" or (node[0] == "o" and node[1] in self._by_fields) or node[0] == "b"):
             return self._settle(node)
+        if not _COMPARED.issuperset(map(type, node)):
+            return self._settle(node)
+        key = tuple([one if type(one) is str else (type(one), *_listed(one)) for one in node])
         found = self._equal.get(key)
         if found is None:
             found = self._equal[key] = self._settle(node)
@@ -228,14 +231,20 @@ class StateWriter:
 
     def _array_node(self, value: Any, *, settles: bool) -> int | _Moving:
         plain, kind = _plain_array(value)
-        if not settles:
-            place = self._moving_arrays.of(plain)
-            return self._move(["a", kind, place, list(value.shape), value.flags.writeable])
-        self._checked.append((value, value.tobytes(), value.flags.writeable))
-        node = ["a", kind, self._arrays.of(plain), list(value.shape), value.flags.writeable]
+        place = (self._arrays if settles else self._moving_arrays).of(plain)
+        number = self._array_kinds.setdefault(
+            (kind, value.shape, value.flags.writeable), len(self._array_kinds)
+        )
+        node = ["a", number, place]
+        if settles:
+            self._checked.append((value, value.tobytes(), value.flags.writeable))
         if value.flags.writeable:
-            return self._settle(node)
-        key = ("a", kind, node[2], value.shape)
+            return self._settle(node) if settles else self._move(node)
+        if not settles:
+            return self._equal_moving.get((number, place)) or self._equal_moving.setdefault(
+                (number, place), self._move(node)
+            )
+        key = ("a", number, place)
         found = self._equal.get(key)
         if found is None:
             found = self._equal[key] = self._settle(node)
@@ -265,7 +274,8 @@ class StateWriter:
             return ["y", value.toordinal()], True
         if isinstance(value, np.generic):
             plain, name = _plain_array(np.asarray(value))
-            return ["g", name, self._arrays.of(plain), [], True], True
+            number = self._array_kinds.setdefault((name, (), True), len(self._array_kinds))
+            return ["g", number, self._arrays.of(plain)], True
         if kind.__module__.partition(".")[0] != PACKAGE or "<" in kind.__qualname__:
             raise Unwritable(f"{kind.__module__}.{kind.__qualname__}")
         return self._object(value, kind)
@@ -278,12 +288,15 @@ class StateWriter:
             return ["n", self._class(kind, ()), *parts], True
         if isinstance(value, (type, Exception, *_SCALARS[1:], list, dict, set, bytes)):
             raise Unwritable(f"{kind.__module__}.{kind.__qualname__}")
-        slots, computed, frozen = _fields(kind)
+        slots, computed, frozen, is_compared = _fields(kind)
         fields = {name: getattr(value, name) for name in slots if hasattr(value, name)}
         held = getattr(value, "__dict__", {})
         fields |= {name: one for name, one in held.items() if name not in computed}
         parts = [self.part(one, settles=frozen) for one in fields.values()]
-        return ["o", self._class(kind, tuple(fields)), *parts], frozen
+        number = self._class(kind, tuple(fields))
+        if frozen and is_compared:
+            self._by_fields.add(number)
+        return ["o", number, *parts], frozen
 
     def _class(self, kind: type, fields: tuple[str, ...]) -> int:
         if getattr(sys.modules.get(kind.__module__), kind.__qualname__, None) is not kind:
@@ -317,12 +330,18 @@ def _plain_array(value: Any) -> tuple[bytes, str]:
     return value.astype(kind, copy=False).tobytes(), kind.str
 
 
+def _listed(one: Any) -> Any:
+    return one if type(one) is list else (one,)
+
+
 _json = json.JSONEncoder(separators=(",", ":")).encode
 
 
 @lru_cache(maxsize=512)
-def _fields(kind: type) -> tuple[tuple[str, ...], frozenset[str], bool]:
-    """The slots of a class, the attributes that it only computes from others, and whether fields never change."""
+def _fields(kind: type) -> tuple[tuple[str, ...], frozenset[str], bool, bool]:
+    """The slots of a class, the attributes that it only computes from others, whether fields never change, and
+    whether objects with equal fields are equal.
+    """
     slots: list[str] = []
     for base in kind.__mro__:
         own = base.__dict__.get("__slots__", ())
@@ -334,20 +353,26 @@ def _fields(kind: type) -> tuple[tuple[str, ...], frozenset[str], bool]:
     params = vars(kind).get(
         "__dataclass_params__"
     )  # its own: a subclass of a frozen class may set attributes
-    return tuple(dict.fromkeys(kept)), frozenset(computed), params is not None and bool(params.frozen)
+    is_frozen, is_compared = (False, False) if params is None else (bool(params.frozen), bool(params.eq))
+    return tuple(dict.fromkeys(kept)), frozenset(computed), is_frozen, is_compared
 
 
 # ---- reading
 
+_new, _set = object.__new__, object.__setattr__
+
 
 class _Reader:
-    def __init__(self, classes: list[Any], known: Mapping[str, Any], whole: bytes, start: int) -> None:
+    def __init__(
+        self, classes: list[Any], arrays: list[Any], known: Mapping[str, Any], whole: bytes, start: int
+    ) -> None:
         self._classes = [(_class(module, name), fields) for module, name, fields in classes]
         self._slotted = [bool(_fields(kind)[0]) or not kind.__dictoffset__ for kind, _ in self._classes]
         self._known = known
         self._whole = whole
         self._start = start
         self._made: list[Any] = []
+        self._arrays = [(np.dtype(kind), tuple(shape), writeable) for kind, shape, writeable in arrays]
 
     def root(self, nodes: list[list[Any]]) -> Any:
         made, others = self._made, self._makers()
@@ -392,19 +417,19 @@ class _Reader:
         return dict(zip(parts[::2], parts[1::2], strict=True))
 
     def _array(self, node: list[Any]) -> Any:
-        _, kind, at, shape, writeable = node
-        found = np.ndarray(tuple(shape), kind, self._whole, self._start + at)
+        kind, shape, writeable = self._arrays[node[1]]
+        found = np.ndarray(shape, kind, self._whole, self._start + node[2])
         return found.copy() if writeable else found
 
     def _object(self, node: list[Any]) -> Any:
         kind, names = self._classes[node[1]]
-        made, done = object.__new__(kind), self._made
+        made, done = _new(kind), self._made
         fields = zip(names, [done[one[0]] if type(one) is list else one for one in node[2:]], strict=True)
         if not self._slotted[node[1]]:
             made.__dict__.update(fields)
             return made
         for name, value in fields:
-            object.__setattr__(made, name, value)
+            _set(made, name, value)
         return made
 
 
