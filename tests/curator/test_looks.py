@@ -21,7 +21,7 @@ from understudy.mechanism.look import Blocks, checked_event
 from understudy.mechanism.matrix.many_marginals import Centred, JointStrategy, StrategyPart
 from understudy.mechanism.matrix.one_marginal import Strategy
 from understudy.mechanism.matrix.residuals_of_order import ResidualLook, ResidualsOfOrder
-from understudy.mechanism.merged import MergedGaps, MergedMarginals, MergedStrategy
+from understudy.mechanism.merged import MergedGaps, MergedStrategy
 from understudy.mechanism.net import NetMechanism
 from understudy.mechanism.small_database.classes import DistinctQueries
 from understudy.mechanism.small_database.small_database import SmallDatabase
@@ -56,7 +56,6 @@ LOOKS = {
     "gaps": lambda r: NoisyGaps(GUESSES, r, EPSILON),
     "worst query": lambda r: WorstQuery(QueryClass(DOMAIN, (AB,)), np.zeros(6), ONE, r),
     "noisy max": lambda r: WorstQuery(QueryClass(DOMAIN, (AB,)), np.zeros(6), ONE, r, law="noisy-max"),
-    "merged counts": lambda r: MergedMarginals(MERGING, (A, B), (EPSILON, RHO), r),
     "merged gaps": lambda r: MergedGaps(MERGING, (B,), (np.zeros(2, np.int64),), (3,), RHO, r),
     "merged strategy": lambda r: MergedStrategy(
         MERGING, JointStrategy(MERGING.coarse, {n: Centred(2) for n in "ab"}, PARTS, r)

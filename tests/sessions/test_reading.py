@@ -458,7 +458,7 @@ def test_a_session_from_the_command_line(tmp_path, monkeypatch):
     assert "source: " in runner.invoke(app, [*common[:-1], "count by age"]).output
     told = runner.invoke(app, [*common, "--dry-run", "count by age", "SELECT avg(age) FROM town"])
     assert [set(row) for row in json.loads(told.stdout)] == [
-        {"question", "cost", "share", "together", "error", "unit"}
+        {"question", "cost", "share", "together", "error", "unit", "payable"}
     ] * 2
     for wrong in (["--epsilon", "1"], ["--request", "x"]):
         failed = runner.invoke(app, [*common, *wrong, "count"])
