@@ -68,7 +68,7 @@ about thirty times as many values."""
 STILL_MOVING = 0.25
 """Of the rows that were looked at last for all targets: where more were moved, columns and pairs are met again."""
 
-COLUMNS_OFF = 0.08
+COLUMNS_OFF = 0.12
 """How far rows may be from the columns, over their mean distance from all targets, before they meet columns and
 pairs again. Columns are told with much less noise than larger tables, whose positive counts have other sums: where
 rows that met all targets are farther from the columns, these sums keep them there."""
@@ -79,7 +79,7 @@ LAST_WORK = 80_000_000
 RAKED_WORK, RAKED_TRIED = 3_400_000_000, 400
 """Nanoseconds in which rows that were raked settle, and how many of them are tried at a time: few must move."""
 
-COLUMN_WEIGHT, PAIR_WEIGHT = 0.06, 0.25
+COLUMN_WEIGHT, PAIR_WEIGHT = 0.06, 0.1
 """Of the losses of columns and pairs that rows meet together with larger targets, for each of those that holds
 them."""
 
