@@ -98,8 +98,4 @@ class FirstMeasurement:
     def _spreads(self, tables: ResidualTables, sizes: Mapping[str, int]) -> dict[Clique, float]:
         """The variance of each residual's coordinates in an orthonormal basis, for all parts of the clique."""
         wide = tuple(name for name in self.clique if sizes[name] > 1)
-        return {
-            part: tables.noise[part] / prod(sizes[name] ** 2 for name in part)
-            for part in parts_of(wide)
-            if part in tables.noise
-        }
+        return {part: tables.coordinates(part) for part in parts_of(wide) if part in tables.noise}

@@ -101,13 +101,12 @@ class ResidualTables:
 
     def told(self) -> list[Interaction]:
         """Every interaction, with the mean variance of its coordinates."""
-        bases = self.residuals.bases
-        found = []
-        for clique, counts in self.interactions.items():
-            each = [bases[name].spread.sum() / (bases[name].spread.size - 1) for name in clique]
-            if clique:
-                found.append(Interaction(clique, counts, self.noise[clique] * prod(each)))
-        return found
+        return [Interaction(c, counts, self.coordinates(c)) for c, counts in self.interactions.items() if c]
+
+    def coordinates(self, part: Clique) -> float:
+        """The mean variance of a residual's coordinates in an orthonormal basis."""
+        spreads = [self.residuals.bases[name].spread for name in part]
+        return self.noise[part] * prod(float(one.sum()) / (one.size - 1) for one in spreads)
 
     @cached_property
     def _numbers(self) -> dict[Clique, int]:
