@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -153,6 +154,38 @@ TYPED += [
     for source, text, kind in DATED
     for formats in ([text] if text else [],)
 ]
+OLD = [dt.date(1950, 1, 1), dt.date(1980, 1, 1), dt.date(2024, 12, 31)]
+NOON = [dt.datetime(1950, 1, 1), dt.datetime(2024, 2, 29, 9, 30), dt.datetime(2024, 2, 29, 9, 32)]
+TYPED += [
+    (
+        made(
+            name="x",
+            starts=tuple(edges[:-1]),
+            upper=edges[-1],
+            intake=Intake(tuple(map(DateFormat, formats))),
+            null=True,
+            outside=Outside.OTHER,
+        ),
+        source,
+        kind,
+    )
+    for made, edges, source, formats, kind in [
+        (Bins, OLD, "string", ["%d.%m.%y"], pa.string()),
+        (Bins, OLD, "int32", ["%y%m%d"], pa.int32()),
+        (Bins, OLD, "int32", ["%d/%m/%Y", "%Y%m%d"], pa.int32()),
+        (Bins, OLD, "int32", ["%Y%m%d%H%M"], pa.int64()),
+        (Bins, OLD, "uint32", ["%d%m%Y"], pa.date32()),
+        (Bins, OLD, "int64", ["%Y%m%d%H%M%S%f"], pa.date32()),
+        (Bins, [dt.date(1950, 1, 1), *DAYS], "int64", ["%y%m%d"], pa.int64()),
+        (Bins, [dt.date(1900, 1, 1), *OLD], "int64", ["%y%m%d"], pa.date32()),
+        (Instants, NOON, "string", ["%d/%m/%Y %H:%M"], pa.string()),
+        (Instants, NOON, "string", ["%d/%m/%Y", "%d/%m/%Y %I:%M %p"], pa.string()),
+        (Instants, NOON[:2], "string", ["%y-%m-%d %H h"], pa.string()),
+        (Instants, NOON, "int64", ["%Y%m%d%H%M"], pa.int64()),
+        (Instants, NOON, "int64", ["%Y%m%d%H"], pa.timestamp("s")),
+        (Instants, NOON, "timestamp(6)", ["%d/%m/%Y %H:%M"], pa.timestamp("us")),
+    ]
+]
 MARKED = Intake(decimal=",", thousands=".", strip=("€",), percent=True, missing=("N/A",))
 TYPED += [
     (
@@ -186,6 +219,23 @@ def test_codes_come_back_from_columns_of_the_sources_types(attribute, source, ki
     assert table.schema.types == [kind]
     read = [batch["x"] for batch in in_memory(table).batches(domain, domain.names)]
     assert np.concatenate(read).tolist() == codes.tolist()
+
+
+def test_moments_are_shown_as_finely_as_their_format_tells():
+    """Every minute of a bin, its first and its last, and no second between two of them."""
+    opened = Instants.between("x", [dt.datetime(2024, 2, 29, 9, 0, 30), dt.datetime(2024, 2, 29, 9, 4)])
+    written = replace(opened, intake=Intake((DateFormat("%d/%m/%Y %H:%M"),)))
+    table = as_table(Domain((written,)), {"x": np.zeros(400, int)}, np.random.default_rng(0))
+    assert {str(moment)[11:] for moment in table["x"].to_pylist()} == {f"09:0{i}:00" for i in range(1, 5)}
+
+
+def test_a_bin_that_no_format_can_write_is_shown_all_the_same():
+    """Between two minutes lies no minute: such a cell is written with its seconds, and nothing fails."""
+    opened = Instants.between("x", [dt.datetime(2024, 2, 29, 9, 0, 30), dt.datetime(2024, 2, 29, 9, 0, 50)])
+    written = replace(opened, intake=Intake((DateFormat("%d/%m/%Y %H:%M"),)))
+    codes, types = {"x": np.zeros(4, int)}, {"x": "string"}
+    table = as_table(Domain((written,)), codes, np.random.default_rng(0), types=types)
+    assert all(text.startswith("2024-02-29 09:00:") for text in table["x"].to_pylist())
 
 
 def test_text_is_written_as_it_is_declared():

@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 
-from understudy.domain.instant import read_instant
+from understudy.domain.instant import DAY_SECONDS, read_instant
 from understudy.errors import DomainError
 
 MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
@@ -49,6 +49,8 @@ _FIELD = re.compile(r"%(.)|([^%])", re.DOTALL)
 
 YEARS, MONTH_NUMBERS, MONTH_NAMES, DAYS = ("Y", "y"), ("m",), ("b", "B"), ("d",)
 """Fields that say the year, the month in digits, the month by its name, and the day of the month."""
+
+MINUTE_SECONDS, HOUR_SECONDS = 60, 3600
 
 TIMES = ("H", "I", "M", "S", "p", "z")
 """Fields that say the time of day, in whole seconds."""
@@ -100,6 +102,23 @@ class DateFormat:
     def fields(self) -> tuple[str, ...]:
         """The letters of its fields, in order."""
         return tuple(field for field, _ in self._parts if field)
+
+    @property
+    def seconds(self) -> int:
+        """From one moment that it tells to the next: 60 where it says minutes and no seconds.
+
+        >>> [DateFormat(text).seconds for text in ("%d/%m/%Y", "%d/%m/%Y %I %p", "%d/%m/%Y %H:%M", "%Y%m%d%H%M%S")]
+        [86400, 3600, 60, 1]
+        """
+        said = self.fields
+        if "H" not in said and "I" not in said:
+            return DAY_SECONDS
+        return HOUR_SECONDS if "M" not in said else MINUTE_SECONDS if "S" not in said else 1
+
+    @property
+    def has_digits_alone(self) -> bool:
+        """Whether what it writes is one row of digits, as 20241231 is."""
+        return all(field in _NUMBERS for field, _ in self._parts)
 
     def pattern(self, capture: tuple[str, ...] = ()) -> str:
         """A regular expression for the beginning of a text, without the mark of the end.

@@ -132,8 +132,8 @@ class Intake:
         except ValueError:
             return None
 
-    def written(self, value: float | dt.date, decimals: int | None = None) -> str:
-        """A number or a day as this writing has it: the inverse of `value`.
+    def written(self, value: float | dt.date, decimals: int | None = None, *, digits: bool = False) -> str:
+        """A number or a day as this writing has it: the inverse of `value`. With `digits`, a day is one number.
 
         Numbers have the declared marks, so many `decimals` where these tell the number, and the sign of per cent
         where that is declared; signs of currencies are left out. A day is written in the first declared format
@@ -143,14 +143,12 @@ class Intake:
         >>> Intake(decimal=",", thousands=".").written(1234.5, 2), Intake().written(1234.5), Intake().written(-7)
         ('1.234,50', '1234.5', '-7')
         """
-        if isinstance(value, dt.datetime):
-            tried = (format.written(value) for format in self.formats)
-            return next(
-                (text for text in tried if self.value(text, "timestamp") == value), value.isoformat(" ")
-            )
         if isinstance(value, dt.date):
-            tried = (format.written(value) for format in self.formats)
-            return next((text for text in tried if self.value(text, "date") == value), value.isoformat())
+            moment = isinstance(value, dt.datetime)
+            kind, plain = ("timestamp", value.isoformat(" ")) if moment else ("date", value.isoformat())
+            formats = (format for format in self.formats if format.has_digits_alone or not digits)
+            tried = (format.written(value) for format in formats)
+            return next((text for text in tried if self.value(text, kind) == value), plain)
         text = f"{value:,}"
         if decimals is not None and float(fixed := f"{value:.{decimals}f}") == value:
             text = (

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from understudy.domain.attribute import Attribute, Categories, Outside
 from understudy.domain.bins import Bins
-from understudy.domain.instant import seconds_of
+from understudy.releases.written_moments import can_be_digits, whole
 
 INTEGERS = {f"{sign}int{bits}": bits for sign in ("", "u") for bits in (8, 16, 32, 64)}
 
@@ -26,8 +26,6 @@ _TIMESTAMP = re.compile(r"timestamp(?:\((?:'UTC')?(?:, )?(\d)?\))?")
 _UNITS = {0: "s", 3: "ms", 6: "us", 9: "ns"}
 _NANOSECONDS = (dt.date(1678, 1, 1), dt.date(2262, 1, 1))
 """Days that a timestamp of nanoseconds holds."""
-
-_DAY_ZERO = dt.date(1970, 1, 1)
 
 
 def column_type(attribute: Attribute, source: str) -> pa.DataType:
@@ -48,13 +46,6 @@ def column_type(attribute: Attribute, source: str) -> pa.DataType:
     return _of_categories(attribute, source)
 
 
-def whole(edge: int | dt.date) -> int:
-    """An edge as a whole number: of a date, the days since 1970, and of a timestamp the seconds."""
-    if isinstance(edge, dt.datetime):
-        return seconds_of(edge)
-    return (edge - _DAY_ZERO).days if isinstance(edge, dt.date) else int(edge)
-
-
 def _whole_numbers(source: str, low: int, high: int) -> pa.DataType | None:
     """The type of a column of whole numbers, where it holds both bounds; int64 for floats, which may be such."""
     if source in INTEGERS and np.iinfo(source).min <= low and high <= np.iinfo(source).max:
@@ -69,8 +60,9 @@ def _of_dates(attribute: Bins, source: str) -> pa.DataType:
         if unit == "ns" and not _NANOSECONDS[0] <= attribute.starts[0] <= attribute.upper <= _NANOSECONDS[1]:
             unit = "us"
         return pa.timestamp(unit, "UTC" if "UTC" in source else None)
-    if source in INTEGERS and attribute.intake.formats:  # days such as 20241231
-        return pa.type_for_alias(source) if INTEGERS[source] >= 32 else pa.int64()
+    if source in INTEGERS and can_be_digits(attribute):  # days such as 20241231
+        short = all(len(format.fields) == 3 for format in attribute.intake.formats)  # without a time of day
+        return pa.type_for_alias(source) if INTEGERS[source] >= (32 if short else 64) else pa.int64()
     return pa.date32()
 
 
@@ -83,7 +75,7 @@ def _of_instants(attribute: Bins, source: str) -> pa.DataType:
         if unit == "ns" and not _NANOSECONDS[0] <= first <= last < _NANOSECONDS[1]:
             unit = "us"
         return pa.timestamp(unit, "UTC" if "UTC" in source else None)
-    if source in INTEGERS and attribute.intake.formats:  # moments such as 20241231093000
+    if source in INTEGERS and can_be_digits(attribute):  # moments such as 20241231093000
         return pa.int64()
     return pa.timestamp("s")
 

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from understudy.domain.attribute import Attribute, Boolean, Categories, Outside, unique_label
 from understudy.domain.bins import Bins
 from understudy.domain.domain import CELL_LIMIT, Domain
-from understudy.domain.instants import Instants
 from understudy.errors import ParameterError, TooLargeError
 from understudy.query.projection import Projection
 from understudy.releases.column_types import (
@@ -27,9 +26,9 @@ from understudy.releases.column_types import (
     bin_ends,
     column_type,
     rounded,
-    whole,
     whole_values,
 )
+from understudy.releases.written_moments import Drawable
 
 pc: Any = pyarrow.compute  # its functions are made at run time
 
@@ -164,11 +163,16 @@ def _written(attribute: Bins, values: pa.Array, target: pa.DataType) -> pa.Array
     """Numbers and days as the declaration reads them: as text, or days as numbers of digits."""
     if attribute.kind not in ("date", "timestamp") and target != pa.string():
         return values.cast(target)
-    return as_text(attribute, values).cast(target)
+    return as_text(attribute, values, digits=target != pa.string()).cast(target)
 
 
-def as_text(attribute: Attribute, values: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-    """Values of an attribute as the text that its declaration reads as these values; missing ones stay missing."""
+def as_text(
+    attribute: Attribute, values: pa.Array | pa.ChunkedArray, *, digits: bool = False
+) -> pa.Array | pa.ChunkedArray:
+    """Values of an attribute as the text that its declaration reads as these values; missing ones stay missing.
+
+    With `digits`, days and moments are written as whole numbers, such as 20241231.
+    """
     if isinstance(attribute, Boolean) and values.type == pa.bool_():
         return pc.if_else(values, *attribute.words)
     if not isinstance(attribute, Bins) or values.type == pa.string():
@@ -179,7 +183,8 @@ def as_text(attribute: Attribute, values: pa.Array | pa.ChunkedArray) -> pa.Arra
         values = values.cast(pa.timestamp("s"))
     kinds = values.unique().to_pylist()
     written = [
-        None if value is None else attribute.intake.written(value, attribute.decimals) for value in kinds
+        None if value is None else attribute.intake.written(value, attribute.decimals, digits=digits)
+        for value in kinds
     ]
     return pa.array(written, pa.string()).take(pc.index_in(values, pa.array(kinds, values.type)))
 
@@ -217,18 +222,18 @@ def _numbers(
     other = (codes == attribute.proper_size) & ~missing
     proper = np.where(codes < attribute.proper_size, codes, 0)
     if attribute.discrete:
-        step = int(attribute.spacing)
-        starts = np.array([whole(start) for start in attribute.starts], np.int64) // step
-        lasts = np.append(starts[1:] - 1, whole(attribute.upper) // step)
-        low, high = starts[proper], lasts[proper]
+        shown = Drawable.of(attribute, digits=target in _DIGITS)
+        step = shown.step[proper]
+        low, high = shown.low[proper] // step, shown.high[proper] // step
         if within is Within.UNIFORM:
             values = rng.integers(low, high, endpoint=True) if proper.size else low
         else:
             values = low + (high - low) // 2
-        values = values * step if step > 1 else values
+        values, outer = values * step, shown.beyond
     else:
-        values = _reals(attribute, proper, rng, within, target)
-    beyond = _outside(attribute, target)
+        values, outer = _reals(attribute, proper, rng, within, target), _next_real(attribute, target)
+    # Where missing values have no cell of their own, a missing value is one of `other`.
+    beyond = outer if attribute.outside is Outside.OTHER and attribute.null else None
     if beyond is None:
         missing = missing | other
     else:
@@ -260,18 +265,11 @@ def _reals(
     return as_single(values, low, last) if target == pa.float32() else values
 
 
-def _outside(attribute: Bins, target: pa.DataType) -> float | int | None:
-    """A value that the declaration reads as `other`; None where a missing value does that already."""
-    if attribute.outside is not Outside.OTHER or not attribute.null:
-        return None
-    if not attribute.discrete:
-        if pa.types.is_decimal(target):
-            return floor(attribute.upper) + 1.0
-        beyond = nextafter(attribute.upper, np.inf)
-        if target == pa.float32():
-            beyond = float(np.nextafter(np.float32(beyond), np.float32(np.inf)))
-        return beyond
-    upper, lower = whole(attribute.upper), whole(attribute.starts[0])
-    if isinstance(attribute, Instants):
-        return upper + attribute.step
-    return upper + 1 if upper < 2**63 - 1 else lower - 1 if lower > -(2**63) else None
+def _next_real(attribute: Bins, target: pa.DataType) -> float:
+    """A number above all bins that the type holds."""
+    if pa.types.is_decimal(target):
+        return floor(attribute.upper) + 1.0
+    beyond = nextafter(attribute.upper, np.inf)
+    if target == pa.float32():
+        beyond = float(np.nextafter(np.float32(beyond), np.float32(np.inf)))
+    return beyond
