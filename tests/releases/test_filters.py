@@ -23,6 +23,7 @@ from understudy.privacy.event import GaussianNoise, RoundedNormal
 from understudy.privacy.filter import FILTERS
 from understudy.privacy.recording import from_text
 from understudy.project import Project
+from understudy.standin.dense.weights import DenseWeights
 
 TEXT = """\
 understudy: 1
@@ -101,6 +102,20 @@ def test_a_release_under_gdp_takes_all_of_any_budget(method, epsilon, reserve):
     exact = [[int(((sex == s) & (town == t)).sum()) for t in "abc"] for s in "FM"]
     told = next(answer for answer in made.answers if answer.clique == ("sex", "town"))
     assert (np.abs(told.counts[:2, :3] - exact) <= 2 * told.error[:2, :3]).all()
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 5, 50])
+@pytest.mark.parametrize("method", ["smalldb", "net"])
+def test_one_selection_costs_no_more_than_its_release_under_any_filter(method, epsilon):
+    """In GDP an ε that is worth ρ = ε²/8 costs up to three times as much: it is chosen by what it costs."""
+    for name in FILTERS:
+        declared = replace(parse(TEXT % "zcdp"), budget=Budget.of(epsilon, 1e-6, filter=name))
+        project = Project.frame(FRAME, declared, noise=SeededNoise(7))
+        flat = DenseWeights.uniform(project.domain)
+        given = {"databases": [flat, flat]} if method == "net" else {}
+        part = project.declaration.budget.alone(epsilon / 2, 1e-6)
+        us.release(project, us.marginals(1), epsilon=epsilon / 2, delta=1e-6, method=method, **given)
+        assert part.cap.units * 0.99 < project.ledger.spent.units <= part.cap.units
 
 
 def test_noise_at_scale_has_the_same_rho():

@@ -19,7 +19,8 @@ def net(run: Run, *, databases: Sequence[Projection], alpha: Number | None = Non
 
     The databases must be public: made without the table, or from what was bought about it.
 
-    Privacy   ε-DP for the run's ε (or ε²/8-zCDP for its ρ), under replace-one neighbours: `NetMechanism`.
+    Privacy   ε-DP for the run's ε, or for the ε that its ρ buys of a selection (ε²/8-zCDP), under replace-one
+              neighbours: `NetMechanism`.
     Accuracy  α + (2/(εn))(ln|N| + ln(1/β)) jointly over the workload, if one database of the net is within `alpha`
               of every table that is possible. Without `alpha` nothing is known about the net and nothing is
               certified.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from fractions import Fraction
-from math import isqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +17,7 @@ from understudy.mechanism.small_database.small_database import (
     best_design,
     cover,
 )
+from understudy.privacy.event import Selection
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.rational import Number
@@ -43,7 +43,8 @@ def smalldb(
     Its size is the one of least certified error that can be counted, or the fewest rows that reach `alpha`, or
     `size`.
 
-    Privacy   ε-DP for the run's ε (or ε²/8-zCDP for its ρ), under replace-one neighbours: `SmallDatabase`.
+    Privacy   ε-DP for the run's ε, or for the ε that its ρ buys of a selection (ε²/8-zCDP), under replace-one
+              neighbours: `SmallDatabase`.
     Accuracy  Every query of the class, and so every certified cell, is within the stated error, jointly, except
               with probability β. [Lectures 9-10, Proposition 6] With α at its best this is Theorem 7 without the
               slack of its proof. A cell that is the difference of two queries, such as two prefixes, is within
@@ -118,10 +119,12 @@ def public_rows(run: Run, method: str) -> int:
 
 
 def selection_price(run: Run) -> Fraction:
-    """The ε of one selection that costs the whole of the run: its ε, or sqrt(8ρ) rounded down."""
-    if run.budget.is_pure:
-        return run.total
-    return Fraction(isqrt(8 * run.total.numerator * 10**24 // run.total.denominator), 10**12)
+    """The largest ε of one selection that costs no more than the run, as the ledger's budget is kept.
+
+    That is the run's own ε, or sqrt(8ρ) under zCDP; in GDP a selection costs more than ε²/8.
+    """
+    ledger = run.curator.ledger.budget
+    return ledger.epsilon_within(run.budget.whole, Selection(epsilon=Fraction(1)))
 
 
 def _answer(
