@@ -118,6 +118,22 @@ def test_one_selection_costs_no_more_than_its_release_under_any_filter(method, e
         assert part.cap.units * 0.99 < project.ledger.spent.units <= part.cap.units
 
 
+@pytest.mark.parametrize("epsilon", [5, 50])
+@pytest.mark.parametrize(("method", "options"), [("mwem", {"rounds": 2, "per_round": 1}), ("ic", {})])
+def test_what_picks_and_measures_is_paid_to_its_end_under_gdp(method, options, epsilon):
+    """Its plans and its gaps know the noise that is drawn: discrete noise of few steps would cost more, or have no
+    price after most of it was spent."""
+    text = TEXT.replace("attributes:", "neighbours: add-remove\nrows: {at_least: 500}\nattributes:")
+    budget = Budget.of(epsilon, 1e-6, filter="gdp", reserve=1e-4)
+    project = Project.frame(FRAME, replace(parse(text % "zcdp"), budget=budget), noise=SeededNoise(7))
+    whole = 0.99 * epsilon
+    terms = {"epsilon": whole, "delta": 1e-6, "method": method, **options}
+    assert us.forecast(project, us.marginals(2), **terms).refusal is None
+    us.release(project, us.marginals(2), **terms)
+    assert 0 < project.ledger.spent.units <= budget.alone(whole, 1e-6).cap.units
+    assert not any(isinstance(event, GaussianNoise) for event in events(project))
+
+
 def test_noise_at_scale_has_the_same_rho():
     noise = PartsNoise((Fraction(1, 50), Fraction(1, 7)), (3, 4))
     event = noise.event_for(Fraction(3, 100))

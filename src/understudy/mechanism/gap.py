@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.errors import ParameterError, QueryError
-from understudy.mechanism.additive import Additive, noise_for
+from understudy.mechanism.additive import ROUNDED_KEY, Additive, noise_for
 from understudy.mechanism.exponential import ExponentialMechanism
 from understudy.mechanism.look import decided
 from understudy.privacy.columns import CountColumns
@@ -69,8 +69,8 @@ class Guess:
         return relation.moves(CountColumns.counting(self.marginal)).of_distance
 
 
-def _key(guesses: Sequence[Guess]) -> str:
-    digest = sha256()
+def _key(guesses: Sequence[Guess], noise: bytes = b"") -> str:
+    digest = sha256(noise)
     for guess in guesses:
         digest.update(guess.marginal.key.encode() + guess.counts.tobytes())
         digest.update(f"{guess.weight} {guess.offset}\n".encode())
@@ -143,7 +143,7 @@ class WorstGuess:
 
 @dataclass(frozen=True, eq=False)
 class NoisyGaps:
-    """Every gap with the noise that a price buys.
+    """Every gap with the noise that a price buys: of a price in rho `rounded` normal noise, or discrete.
 
     Privacy     The vector of gaps has L1 sensitivity ΣΔᵢ and squared Euclidean sensitivity ΣΔᵢ², Δᵢ those of the
                 gaps: ε-DP or ρ-zCDP as the mechanism that adds the noise.
@@ -152,6 +152,7 @@ class NoisyGaps:
     guesses: tuple[Guess, ...]
     relation: Relation
     price: Price
+    rounded: bool = False
 
     def __post_init__(self) -> None:
         if not self.guesses:
@@ -168,7 +169,7 @@ class NoisyGaps:
 
     @cached_property
     def _mechanism(self) -> Additive:
-        return noise_for(self.price, self._moved(self.relation))
+        return noise_for(self.price, self._moved(self.relation), rounded=self.rounded)
 
     def _moved(self, relation: Relation) -> Sensitivity:
         return sum((guess.sensitivity(relation) for guess in self.guesses), NOTHING)
@@ -182,7 +183,7 @@ class NoisyGaps:
 
     @property
     def key(self) -> str:
-        return f"gaps of {len(self.guesses)} marginals #{_key(self.guesses)}"
+        return f"gaps of {len(self.guesses)} marginals #{_key(self.guesses, ROUNDED_KEY if self.rounded else b'')}"
 
     def values(self, counts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
         """The gaps, in people."""

@@ -150,7 +150,7 @@ class _Planner:
 
     def noise(self, price: Price) -> Additive:
         """The noise that the answer to one query, or the number of rows, is bought with."""
-        return noise_for(price, self.curator.relation.moves(ONE_COUNT))
+        return noise_for(price, self.curator.relation.moves(ONE_COUNT), rounded=self.run.rounded)
 
     def smallest(self, rule: UpdateRule, most_rounds: int) -> Fraction:
         """The least α, in millionths, that is certified with at most `most_rounds` rounds. [Lecture 7, Theorem 8]

@@ -200,7 +200,8 @@ class _Mwem:
 
     def variance(self, marginal: Marginal, price: Price) -> float:
         """Of one cell's noise; more than that of an exact count, which the fit could not weigh."""
-        mechanism = noise_for(price, self.run.curator.calibration.sensitivity(marginal))
+        moved = self.run.curator.calibration.sensitivity(marginal)
+        mechanism = noise_for(price, moved, rounded=self.run.rounded)
         return max(float(mechanism.variance), LEAST_VARIANCE)
 
     def worst(self) -> Cost:
@@ -343,7 +344,8 @@ class _Mwem:
     def _bounds(self, cliques: Sequence[Clique]) -> dict[Clique, float]:
         """Every cell is off by (L1 distance + difference of totals)/2 at most: that is what deviations sum to."""
         guesses = tuple(self._guesses(cliques))
-        look = NoisyGaps(guesses, self.run.curator.relation, self.price(self.plan.bound))
+        price = self.price(self.plan.bound)
+        look = NoisyGaps(guesses, self.run.curator.relation, price, self.run.rounded)
         gaps = self.run.look("bounds", look)
         spread = look.mechanism.error(self.beta, cells=len(guesses))
         rows, found = self.evidence.rows, {}
