@@ -87,3 +87,29 @@ def test_a_release_is_made_by_a_child_process_paid_from_the_ledger_and_shown(tmp
         assert certificate["cost"] == release["cost"]
         acts = [entry.act for entry in service.gate.audit.entries(limit=50)]
         assert acts.count("start release") == 1
+
+
+def test_a_release_that_is_refused_says_why_and_a_large_one_needs_a_yes(tmp_path):
+    """One is too dear, one takes more than a quarter of the budget, and that one is made by who is sure."""
+    configured = config(people(tmp_path, rows=300), releases=tmp_path / "releases")
+    (cy,) = tokens(configured, "cy", role="custodian")
+    given = {"table": "people", "workload": "all-1-way", "method": "residual", "rows": 0}
+    with serving(configured) as service:
+        custodian = Client(service, cy)
+        whole = custodian.get("/v1/tables/people")[1]["budget"]["epsilon"]
+        half = 0.5 * whole
+        for name, more in (
+            ("dear", {"epsilon": 10 * whole, "yes": True}),
+            ("large", {"epsilon": half}),
+            ("sure", {"epsilon": half, "yes": True, "method": "smalldb"}),
+        ):
+            assert custodian("POST", "/releases", {"name": name, **given, **more}, door="admin")[0] == 202
+            deadline = time.monotonic() + 120
+            while custodian.get("/releases", door="admin")[1]["runs"][-1]["state"] == "running":
+                assert time.monotonic() < deadline
+                time.sleep(0.1)
+        runs = custodian.get("/releases", door="admin")[1]["runs"]
+    assert [run["state"] for run in runs] == ["failed", "failed", "done"]
+    said = {run["name"]: " ".join(run["said"].split()) for run in runs}
+    assert "remains. Nothing was spent" in said["dear"]
+    assert "Say --yes" in said["large"]

@@ -120,11 +120,20 @@ class ServedReleases:
         return path, SHOWN[file]
 
     async def start(
-        self, name: str, *, table: str, declaration: Path, by: str, epsilon: float, options: Mapping[str, str]
+        self,
+        name: str,
+        *,
+        table: str,
+        declaration: Path,
+        by: str,
+        epsilon: float,
+        options: Mapping[str, str],
+        sure: bool = False,
     ) -> ReleaseRun:
         """Start a release in a child process; a `Problem` where the name is taken or too many are running.
 
-        `options` are further options of `understudy release`, by their names.
+        `options` are further options of `understudy release`, by their names. One that would take more than a
+        quarter of the budget is refused by the child unless the custodian is `sure`.
         """
         if self._folder is None:
             raise Problem(
@@ -152,7 +161,8 @@ class ServedReleases:
             )
         words = [
             sys.executable, "-m", "understudy", "release", "--project", str(declaration),
-            "--out", str(self._folder / name), "--epsilon", repr(epsilon), "--json",
+            "--out", str(self._folder / name), "--epsilon", repr(epsilon),
+            *(["--yes"] if sure else []),
         ]  # fmt: skip
         words += [f"--{option}={value}" for option, value in options.items()]
         run = ReleaseRun(name, table, by, {"epsilon": epsilon, **options})

@@ -69,7 +69,10 @@ def _offered(method: str) -> str:
 
 
 class ReleaseBody(_AdminBody):
-    """A release to make: its name, the table, what it may spend, and options of `understudy release`."""
+    """A release to make: its name, the table, what it may spend, and options of `understudy release`.
+
+    `yes` lets it take more than a quarter of the budget.
+    """
 
     name: str = Field(max_length=100)
     table: str = Field(max_length=200)
@@ -78,6 +81,7 @@ class ReleaseBody(_AdminBody):
     method: Annotated[str, AfterValidator(_offered), Field(json_schema_extra={"enum": ["", *OFFERED]})] = ""
     rows: int | None = Field(None, ge=0, le=10**9)
     seconds: float | None = Field(None, gt=0, allow_inf_nan=False)
+    yes: bool = False
 
 
 def _described(body: type[BaseModel]) -> dict[str, Any]:
@@ -249,6 +253,7 @@ async def start_release(request: Request, caller: Custodian) -> Response:
         by=caller.analyst,
         epsilon=body.epsilon,
         options=options,
+        sure=body.yes,
     )
     await gate.on_free(caller, lambda: gate.audit.write(caller.analyst, "start release", facts))
     return json_reply(run.as_dict(), 202)

@@ -214,7 +214,7 @@ async def started(visit: Visit) -> Response:
         epsilon = round(whole * part / 100, 9)
         await visit.request.app.state.releases.start(
             name, table=table, declaration=gate.table(table).path, by=visit.caller.analyst, epsilon=epsilon,
-            options={"method": method, "workload": workload},
+            options={"method": method, "workload": workload}, sure=True,  # the form says what part it takes
         )  # fmt: skip
     except Problem as problem:
         return await _jobs(visit, status=problem.status, problem=problem.as_plain())
