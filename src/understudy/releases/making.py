@@ -19,6 +19,7 @@ from understudy.rational import Number, probability
 from understudy.releases.certificate import certificate_of
 from understudy.releases.declared_zeros import check_possible, emptied
 from understudy.releases.method_choice import perform
+from understudy.releases.public_total import within_rows
 from understudy.releases.purchases import purchases
 from understudy.releases.release import Release
 from understudy.releases.resumable_run import ResumableRun
@@ -103,6 +104,8 @@ def release(
     except RequestConflictError:
         raise RequestConflictError(purchases(project.ledger, run.name).conflict(analyst)) from None
     told, also = (emptied(found, project.domain, run.constraints) for found in (made.answers, made.also))
+    if run.curator.relation.rows_are_public:
+        told, also = (within_rows(found, run.curator.rows) for found in (told, also))
     outcome = replace(made, answers=told, also=also)
     return Release(
         project.domain,
