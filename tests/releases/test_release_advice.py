@@ -198,6 +198,9 @@ def test_mistakes_are_told_before_what_stands_in_the_way():
         with pytest.raises(kind, match=words):
             release(about, "2-way", epsilon=1, **arguments)
     with_delta = project(SIZES["small"], DELTA)
+    meant = r"auto means residual here, and residual does not take seconds.*Take `method='adaptive'`"
+    with pytest.raises(ParameterError, match=meant):
+        release(with_delta, "2-way", epsilon=1, seconds=5)
     with pytest.raises(ParameterError, match="cells_limit must be at least 1"):
         release(with_delta, "2-way", epsilon=1, method="residual", cells_limit=0)
     assert about.ledger.spent.units == with_delta.ledger.spent.units == 0

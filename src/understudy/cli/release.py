@@ -204,9 +204,11 @@ def _confirm(
     """
     from understudy.cli.prices import confirm, is_large
     from understudy.releases.purchases import most_charged
+    from understudy.releases.run import check_currency
 
-    ledger = project.ledger
-    whole = most_charged(project.declaration.budget, settings["epsilon"], settings["delta"])
+    ledger, declared = project.ledger, project.declaration.budget
+    check_currency(ledger, declared.alone(settings["epsilon"], settings["delta"]))
+    whole = most_charged(declared, settings["epsilon"], settings["delta"])
     left = type(whole)(max(whole.units - before.units, 0))
     if yes or not is_large(left, ledger):
         return
@@ -351,6 +353,7 @@ def _tell(
     as_json: bool,
 ) -> None:
     from understudy.cli.prices import left_as_plain, left_told
+    from understudy.pages.markup import many
     from understudy.privacy.cost import UNITS
     from understudy.releases.purchases import paid_before
     from understudy.releases.quality import noise_of
@@ -385,12 +388,12 @@ def _tell(
         half = f"{usual:,.0f}" if usual >= 10 else f"{usual:,.1f}"
         width = f"half of them within ± {half} people, {rest}"
     asked, answered = told["workload"]["queries"], made.answered_cells
-    cells = f"in {told['workload']['marginals']:,} marginals, {width}"
+    cells = f"in {many(told['workload']['marginals'], 'marginal')}, {width}"
     if answered > asked:
-        more = f"{answered - asked:,} in {len(made.also):,} marginals beside the workload"
+        more = f"{answered - asked:,} in {many(len(made.also), 'marginal')} beside the workload"
         cells = f"of which {asked:,} {cells}, and {more}"
     say(
-        f"Wrote {out}: {drawn:,} synthetic rows; {answered:,} answers {cells}"
+        f"Wrote {out}: {many(drawn, 'synthetic row')}; {many(answered, 'answer')} {cells}"
         + ("." if usual is None else f", all together with probability {1 - made.beta:g}.")
     )
     if (words := noise_words(noise)) is not None:

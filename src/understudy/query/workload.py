@@ -62,7 +62,11 @@ class Workload:
         Workload(3 marginals, 12 queries)
         """
         if not 0 <= order <= len(domain):
-            raise QueryError(f"a domain of {len(domain)} attributes has no {order}-way marginals")
+            attributes = "1 attribute" if len(domain) == 1 else f"{len(domain)} attributes"
+            raise QueryError(
+                f"a domain of {attributes} has no {order}-way marginals",
+                remedy=f"take all-{len(domain)}-way, or a lower order",
+            )
         if (many := comb(len(domain), order)) > MOST_MARGINALS:
             raise QueryError(
                 f"{len(domain)} attributes have {many:,} marginals of order {order}",

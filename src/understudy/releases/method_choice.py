@@ -58,7 +58,7 @@ def selected(run: Run, method: str, options: Options) -> str:
     if automatic:
         method = "residual" if options.get("ranges") else chosen(run)
     known = named(method)
-    known.takes(options)
+    _check_options(run, known, options, automatic=automatic)
     _check_ranges(run, options)
     reason = obstacle(known, run, options)
     if reason:
@@ -66,6 +66,20 @@ def selected(run: Run, method: str, options: Options) -> str:
         raise RefusedError(f"{known.name} does not fit: {reason}. Nothing was spent. {told}")
     _check_target(run, known, options, automatic=automatic)
     return known.name
+
+
+def _check_options(run: Run, method: Method, options: Options, *, automatic: bool) -> None:
+    """Refuse options that the method does not take; of what `auto` means, with a method that takes them."""
+    try:
+        method.takes(options)
+    except ParameterError as refusal:
+        other = best(run, options) if automatic else None
+        if other is None:
+            raise
+        raise ParameterError(
+            f"auto means {method.name} here, and {refusal}. Take `method={other!r}`, which takes all that is "
+            "given, or leave that out"
+        ) from None
 
 
 def _check_target(run: Run, method: Method, options: Options, *, automatic: bool) -> None:

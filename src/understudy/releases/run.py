@@ -22,6 +22,7 @@ from understudy.curator.curator import Curator
 from understudy.curator.look_events import look_event
 from understudy.domain.domain import Clique, Domain
 from understudy.errors import InsufficientBudgetError, RefusedError
+from understudy.ledger.interface import Ledger
 from understudy.mechanism.look import Look
 from understudy.privacy.budget import Budget
 from understudy.privacy.compose import zcdp_epsilon
@@ -109,6 +110,16 @@ def a_delta_for(budget: Budget, delta: Fraction) -> str:
     return f"give the budget a delta (budget: {{epsilon: {float(budget.epsilon):g}, delta: {power}}})"
 
 
+def check_currency(ledger: Ledger, own: Budget) -> None:
+    """Refuse a release with a delta of its `own` that is to be paid from a ledger of pure epsilon."""
+    if not own.is_pure and ledger.budget.is_pure:
+        given = "" if ledger.is_begun else f", or {a_delta_for(ledger.budget, own.delta)}"
+        raise RefusedError(
+            "this table's budget is a pure epsilon, which pays for no release with a delta. Nothing was "
+            f"spent. Leave `delta` out{given}"
+        )
+
+
 def largest_epsilon(left: Cost, delta: Fraction, ledger: Budget) -> float | None:
     """A round epsilon whose release, with that delta, costs no more than what is left; the largest of them.
 
@@ -157,13 +168,7 @@ class Run:
     """How many steps were added up, and to what: steps are only ever appended."""
 
     def __post_init__(self) -> None:
-        ledger = self.curator.ledger
-        if not self.budget.is_pure and ledger.budget.is_pure:
-            given = "" if ledger.is_begun else f", or {a_delta_for(ledger.budget, self.budget.delta)}"
-            raise RefusedError(
-                "this table's budget is a pure epsilon, which pays for no release with a delta. Nothing was "
-                f"spent. Leave `delta` out{given}"
-            )
+        check_currency(self.curator.ledger, self.budget)
 
     @property
     def domain(self) -> Domain:
