@@ -96,6 +96,26 @@ def test_moments_keep_their_time_zone():
     assert str(released(frame, "seen").sample(5)["seen"].dtype) == "datetime64[ms, UTC]"
 
 
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin"])
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_moments_with_a_time_zone_keep_their_unit(tmp_path, unit, zone):
+    """The engine has such moments in microseconds, whatever the frame or the file has."""
+    frame = pandas_frame(seen=f"datetime64[{unit}]")
+    frame["seen"] = frame["seen"].dt.tz_localize(zone)
+    made = released(frame, "seen")
+    assert made.sample(5)["seen"].dtype == frame["seen"].dtype
+    made.save(tmp_path / "out", rows=5)
+    kept = parquet.read_schema(tmp_path / "out/synthetic.parquet").field("seen").type
+    assert kept == pa.timestamp("ms" if unit == "s" else unit, zone)  # Parquet has no seconds
+
+
+def test_moments_that_nanoseconds_do_not_hold_are_microseconds():
+    frame = pandas_frame(seen="datetime64[ns]")
+    frame["seen"] = frame["seen"].dt.tz_localize("UTC")
+    far = '{type: timestamp, edges: ["2024-01-01 00:00:00", "2300-01-01 00:00:00"]}'
+    assert str(released(frame, seen=far).sample(5)["seen"].dtype) == "datetime64[us, UTC]"
+
+
 def test_a_categorical_lists_the_declared_values_and_no_others():
     frame = pandas_frame(ward="category")
     sample = released(frame, "ward").sample(200)["ward"]

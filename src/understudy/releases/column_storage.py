@@ -14,8 +14,10 @@ import pyarrow as pa
 import pyarrow.compute
 
 from understudy.domain.attribute import Attribute, Categories
+from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain
 from understudy.errors import ParameterError
+from understudy.releases.column_types import holds_nanoseconds
 from understudy.releases.synthetic import cell_values
 
 pc: Any = pyarrow.compute  # its functions are made at run time
@@ -45,7 +47,8 @@ def _stored(column: pa.ChunkedArray, attribute: Attribute, word: str) -> pa.Chun
         return column.cast(pa.date64())
     if (found := _MOMENTS.fullmatch(word)) is not None and pa.types.is_timestamp(kind):
         zone = found[2] if kind.tz else None
-        unit = found[1] if found[1] in ("s", "ms") else kind.unit
+        fine = found[1] == "ns" and isinstance(attribute, Bins) and holds_nanoseconds(attribute)
+        unit = found[1] if found[1] in ("s", "ms") or fine else kind.unit
         return column.cast(pa.timestamp(unit, zone))
     return column
 

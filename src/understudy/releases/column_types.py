@@ -57,7 +57,7 @@ def _of_dates(attribute: Bins, source: str) -> pa.DataType:
     found = _TIMESTAMP.fullmatch(source)
     if found is not None:
         unit = _UNITS.get(int(found[1] or 6), "us")
-        if unit == "ns" and not _NANOSECONDS[0] <= attribute.starts[0] <= attribute.upper <= _NANOSECONDS[1]:
+        if unit == "ns" and not holds_nanoseconds(attribute):
             unit = "us"
         return pa.timestamp(unit, "UTC" if "UTC" in source else None)
     if source in INTEGERS and can_be_digits(attribute):  # days such as 20241231
@@ -66,13 +66,21 @@ def _of_dates(attribute: Bins, source: str) -> pa.DataType:
     return pa.date32()
 
 
+def holds_nanoseconds(attribute: Bins) -> bool:
+    """Whether a timestamp of nanoseconds holds all days or moments of an attribute, and those beside them."""
+    first, last = (
+        edge.date() if isinstance(edge, dt.datetime) else edge
+        for edge in (attribute.starts[0], attribute.upper)
+    )
+    return _NANOSECONDS[0] <= first <= last < _NANOSECONDS[1]
+
+
 def _of_instants(attribute: Bins, source: str) -> pa.DataType:
     """The source's timestamp, in its own unit where that holds all moments; days only where all edges are such."""
     found = _TIMESTAMP.fullmatch(source)
     if found is not None:
         unit = _UNITS.get(int(found[1] or 6), "us")
-        first, last = (edge.date() for edge in (attribute.starts[0], attribute.upper))
-        if unit == "ns" and not _NANOSECONDS[0] <= first <= last < _NANOSECONDS[1]:
+        if unit == "ns" and not holds_nanoseconds(attribute):
             unit = "us"
         return pa.timestamp(unit, "UTC" if "UTC" in source else None)
     if source in INTEGERS and can_be_digits(attribute):  # moments such as 20241231093000

@@ -7,7 +7,7 @@ dictionary       texts by their numbers: a categorical of pandas or polars, a di
 enum             an Enum of polars
 large_string     the types of Arrow for text, where it is not `string`; so does `string_view`
 timestamp[ms]    the unit of moments, seconds or milliseconds, and their time zone where it is not UTC:
-                 `timestamp[us, tz=Europe/Berlin]`
+                 `timestamp[us, tz=Europe/Berlin]`; nanoseconds where there is a time zone
 date64           days in milliseconds
 nullable         a type of pandas with a place for missing values: Int64, boolean, Float64
 string           the text of pandas with `pandas.NA` for missing values
@@ -72,7 +72,7 @@ def _arrow(kind: pa.DataType) -> str:
 
 
 def _moments(unit: str, zone: str | None) -> str:
-    if unit not in ("s", "ms") and zone in (None, "UTC"):
+    if (unit == "us" and zone in (None, "UTC")) or (unit == "ns" and zone is None):
         return ""  # the engine's own name says it
     if zone is not None and not _ZONE.fullmatch(zone):
         zone = "UTC"  # a name that only the frame's library reads: the same moments in UTC
