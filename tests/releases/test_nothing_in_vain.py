@@ -132,6 +132,37 @@ def test_a_private_number_of_rows_that_is_off_by_billions_draws_no_more_than_fit
     assert made.drawn_rows <= 10**9
 
 
+@pytest.mark.parametrize(
+    ("sizes", "neighbours", "epsilon", "finishes"),
+    [
+        (
+            [2] * 25,
+            "replace",
+            3e-4,
+            True,
+        ),  # a direct question to each of 2,625 marginals would cost too little
+        ([2] * 25, "replace", 5e-5, True),  # what the first measurements leave buys no second ones
+        ([2] * 40, "add-remove", 5e-4, True),
+        ([30_000, 2, 1], "add-remove", 1e-4, False),  # the smallest attribute's share would buy no noise
+        ([2] * 25, "replace", 2e-5, False),
+    ],
+)
+def test_a_price_of_next_to_nothing_buys_a_release_or_is_not_spent(sizes, neighbours, epsilon, finishes):
+    head = f"neighbours: {neighbours}\nbudget: {{epsilon: {epsilon}, delta: 1e-9}}\n"
+    p = project(sizes, 200, head=head)
+    terms = {"epsilon": 0.9 * epsilon, "method": "adaptive", "name": "r"}
+    if not finishes:
+        with pytest.raises(UnderstudyError):
+            us.release(p, us.marginals(2), **terms)
+        assert p.ledger.spent.units == 0
+        return
+    made = us.release(p, us.marginals(3 if len(sizes) < 30 else 2), **terms)
+    spent = p.ledger.spent
+    steps = made.certificate["parameters"]["shares"]
+    assert ("first again" in steps) == any("first again" in name for name in made.certificate["requests"])
+    assert 0 < spent.units <= p.ledger.budget.alone(0.9 * epsilon, 1e-9).cap.units
+
+
 def test_a_workload_is_counted_before_it_is_listed():
     domain = Domain(tuple(Bins.integers(f"a{i}", 0, 1) for i in range(60)))
     with pytest.raises(QueryError, match="14,783,142,660 marginals of order 9"):

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.domain.domain import Clique
+from understudy.errors import ParameterError
 from understudy.mechanism.additive import Additive, noise_for
 from understudy.privacy.columns import PARTITION
 from understudy.privacy.cost import rounded_down
@@ -209,14 +210,25 @@ class Evidence:
         moved = self.run.curator.relation.moves(PARTITION)
         return noise_for(price, moved, rounded=self.run.rounded)
 
+    def can_measure(self, rho: Fraction) -> bool:
+        """Whether a marginal can be measured for so much rho, in whole units: its noise can be drawn."""
+        try:
+            self.noise(Price("rho", rounded_down(rho)))
+        except ParameterError:
+            return False
+        return True
+
     def precision(self, rho: Fraction) -> float:
         """1/σ² of a marginal that is measured for so much rho, σ² the parameter of the law of its noise."""
         return float(1 / self.noise(Price("rho", rho)).parameter)
 
     def direct_bars(self, cliques: Iterable[Clique], asked: int) -> dict[Clique, float]:
         """Bars of the 1-way and 2-way marginals among `cliques` if the price were spent on direct questions, in
-        equal parts, to all `asked` marginals that are told, and these bars held jointly.
+        equal parts, to all `asked` marginals that are told, and these bars held jointly. Empty where a part is too
+        small for any noise that can be drawn.
         """
+        if not self.can_measure(self.run.total / asked):
+            return {}
         noise = self.noise(Price("rho", rounded_down(self.run.total / asked)))
         size, beta = self.run.domain.size, self.run.beta / asked
         return {c: float(noise.error(beta, cells=size(c))) for c in cliques if len(c) in (1, 2)}

@@ -34,6 +34,7 @@ from understudy.releases.adaptive.pick import Candidates
 from understudy.releases.adaptive.rounds import Rounds
 from understudy.releases.adaptive.rows import ANSWERED, WEIGHED, AdaptiveStandIn
 from understudy.releases.adaptive.rule import (
+    LEAST_FIRST,
     ROWS_SHARE,
     Rule,
     first_prices,
@@ -92,6 +93,7 @@ def adaptive(
     run.check_affordable(run.budget.cap)
     _anticipate(run)
     evidence, unspent = Evidence(run), UnspentPrice(run.total)
+    _check_first(evidence, LEAST_FIRST if rule is None else rule.first * (1 - rule.guard))
     used = _rows(evidence, unspent, rule, memory, seconds)
     return _Adaptive(evidence, unspent, used, (*run.constraints, *constraints)).outcome()
 
@@ -100,6 +102,18 @@ def _anticipate(run: Run) -> None:
     """Whatever may be looked at, when it is paid for, is counted in the first pass over the rows."""
     pairs = Candidates.of(run.workload, triples=triples_are_few(run.workload)).cliques
     run.curator.anticipate([(), *((name,) for name in run.domain.names), *pairs, *run.workload])
+
+
+def _check_first(evidence: Evidence, share: Fraction) -> None:
+    """Refuse a price that may not buy the 1-way marginals, before a private number of rows is bought."""
+    run = evidence.run
+    if evidence.private_rows and not all(
+        map(evidence.can_measure, first_prices(run.domain, run.total * share).values())
+    ):
+        raise RefusedError(
+            "at this price some 1-way marginal would have more noise than can be drawn. Nothing was spent. Give a "
+            "larger `epsilon`"
+        )
 
 
 def _rows(
@@ -136,8 +150,10 @@ class _Adaptive:
     unspent: UnspentPrice
     rule: Rule
     constraints: tuple[Constraint, ...]
+    useful: bool = True
+    """Whether the first noise left some pair to look at."""
     measured_again: bool = False
-    """Whether the first noise left no pair to look at, and the 1-way marginals were measured for all the rest."""
+    """Whether the 1-way marginals were measured for all the rest, as no pair could be looked at."""
 
     @property
     def run(self) -> Run:
@@ -157,6 +173,7 @@ class _Adaptive:
     def _taken(self) -> StepsTaken:
         return StepsTaken(
             pairs=bool(len(self.candidates)),
+            useful=self.useful,
             measured_again=self.measured_again,
             private_rows=self.evidence.private_rows,
         )
@@ -236,7 +253,8 @@ class _Adaptive:
 
         Where no pair of attributes has more than one group each, a round or a sweep could tell no more than 1-way
         marginals do, and where all pairs have more cells than can be measured, it could tell nothing: the 1-way
-        marginals are measured again, for all that is left, and merged by both measurements.
+        marginals are measured again, for all that is left, and merged by both measurements. What buys no noise
+        that can be drawn stays in the ledger.
         """
         run, evidence = self.run, self.evidence
         marginals = [Marginal(run.domain, (name,)) for name in run.domain.names]
@@ -262,7 +280,8 @@ class _Adaptive:
             evidence.prove(evidence.plain, first.clique, answer.noisy, answer.error)
             if first.counts.size > 1:
                 one_way.first(first.clique[0], first.counts, first.variance, shares[first.clique[0]])
-        if len(self.candidates) and not self._any_useful(merging):
+        self.useful = self._any_useful(merging)
+        if len(self.candidates) and not self.useful:
             known = self._again(marginals, known)
             merging = self._merged(Merging.of(run.domain, [m.counts for m in known], self.rule.merge))
         learner = Learner(evidence, merging, self.constraints, self.rule.cells)
@@ -284,6 +303,8 @@ class _Adaptive:
         first noise alone, and they use the second alone: given the first, they fail with that probability at most.
         """
         run, evidence = self.run, self.evidence
+        if not all(map(evidence.can_measure, first_prices(run.domain, self.unspent.left).values())):
+            return [*known]
         self.measured_again = True
         prices = self._first_prices(self.unspent.left)
         beta = self.beta.after_first / len(marginals)

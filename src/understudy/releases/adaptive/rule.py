@@ -133,7 +133,7 @@ def rule_for(
     first = max(0.13 * noise**0.5, min(0.067 * doubt**0.5, 0.15)) * (FIRST_BEFORE_PAIRS if order else 1.0)
     direct = min(_direct_share(domain, workload) / float(1 - guard), MOST_DIRECT)
     return Rule(
-        first=_share(max(first, direct), 0.03, MOST_FIRST),
+        first=_share(max(first, direct), LEAST_SHARE, MOST_FIRST),
         select=_share(0.06 * doubt**0.25, 0.03, 0.15),
         guard=guard,
         guard_order=order,
@@ -168,6 +168,12 @@ SWEEP_WORKLOAD, SWEEP_PAIRS = (0.5, 0.7), Fraction(2, 5)
 """Limits of the share of the last sweep over the workload, which leaves a quarter of the price to the rounds, and
 a direct question's part to each 1-way marginal; and the share of one over pairs, by adult, classes-18 and
 network-20 at epsilon 1: a quarter is up to 7% worse."""
+
+LEAST_SHARE = 0.03
+"""Of what the last sweep leaves, at least for the 1-way marginals."""
+
+LEAST_FIRST = _share(LEAST_SHARE * (1 - SWEEP_WORKLOAD[1]), 0.0, 1.0)
+"""Of the whole price, at least for the 1-way marginals, whatever the number of rows."""
 
 FIRST_BEFORE_PAIRS = 1.7
 """Where the sweep is over pairs, 1-way marginals get so much more: shorter bars, at the same accuracy."""

@@ -18,18 +18,20 @@ from understudy.releases.adaptive.sweep import Sweep
 
 @dataclass(frozen=True, kw_only=True)
 class StepsTaken:
-    """Whether the workload has `pairs`, whether the 1-way marginals were `measured_again` in place of rounds and a
-    sweep, and whether the number of rows is private, so that it was bought.
+    """Whether the workload has `pairs`, whether one was `useful` to look at, whether the 1-way marginals were
+    `measured_again` in place of rounds and a sweep, and whether the number of rows is private, so that it was
+    bought.
     """
 
     pairs: bool
+    useful: bool
     measured_again: bool
     private_rows: bool
 
     @property
     def rounds(self) -> bool:
         """Whether there were rounds, and a sweep where the rule has one, after the 1-way marginals."""
-        return self.pairs and not self.measured_again
+        return self.pairs and self.useful
 
     def shares(self, rule: Rule) -> dict[str, float]:
         """Of the price, by step. With rounds, as the rule has them: the first two of what the sweep leaves."""
@@ -39,7 +41,8 @@ class StepsTaken:
         if not self.pairs:
             return {"first": float(1 - rows)}
         first = rule.first * (1 - rule.guard)
-        return {"first": float(first), "first again": float(1 - rows - first)}
+        again = {"first again": float(1 - rows - first)} if self.measured_again else {}
+        return {"first": float(first), **again}
 
     def bars(self, beta: BetaShares, rounds: Rounds, swept: Sweep) -> dict[str, Any]:
         """Which noises the bars combine, and how β is shared."""
