@@ -142,8 +142,9 @@ def test_a_private_number_of_rows_that_is_off_by_billions_draws_no_more_than_fit
             True,
         ),  # a direct question to each of 2,625 marginals would cost too little
         ([2] * 25, "replace", 5e-5, True),  # what the first measurements leave buys no second ones
-        ([2] * 40, "add-remove", 5e-4, True),
-        ([30_000, 2, 1], "add-remove", 1e-4, False),  # the smallest attribute's share would buy no noise
+        ([2] * 40, "add-remove", 1e-4, True),
+        ([3000, 2, 1], "add-remove", 1e-4, True),  # the smallest attribute's share would buy no noise
+        ([2] * 300, "add-remove", 1e-4, False),  # nor would that of any
         ([2] * 25, "replace", 2e-5, False),
     ],
 )

@@ -20,7 +20,15 @@ from understudy.query.marginal import Marginal
 from understudy.query.workload import Workload
 from understudy.releases.adaptive.beta import BetaShares, beta_of_cells
 from understudy.releases.adaptive.one_way import OneWayShares
-from understudy.releases.adaptive.rule import ROWS_SHARE, Rule, first_prices, noise_to_signal, rule_for, told
+from understudy.releases.adaptive.rule import (
+    ROWS_SHARE,
+    Rule,
+    first_prices,
+    least_first,
+    noise_to_signal,
+    rule_for,
+    told,
+)
 from understudy.releases.adaptive.sequential import LEVELS
 from understudy.releases.evidence import Evidence
 from understudy.releases.iterative import certified_error
@@ -160,7 +168,7 @@ def _first_marginals(run: Run, rule: Rule) -> _Told:
     """The 1-way marginals, by the price that they have before anything else is measured."""
     rounds = any(len(clique) > 1 for clique in run.workload)
     share = rule.first * (1 - rule.guard) if rounds else 1 - ROWS_SHARE
-    price = first_prices(run.domain, run.total * share)
+    price = first_prices(run.domain, max(run.total * share, least_first(run.domain)))
     public = run.curator.relation.rows_are_public
     again = LEVELS if rounds else ()
     parts = _shares_of_beta(run, rule).one_way

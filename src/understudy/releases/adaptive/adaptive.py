@@ -34,10 +34,10 @@ from understudy.releases.adaptive.pick import Candidates
 from understudy.releases.adaptive.rounds import Rounds
 from understudy.releases.adaptive.rows import ANSWERED, WEIGHED, AdaptiveStandIn
 from understudy.releases.adaptive.rule import (
-    LEAST_FIRST,
     ROWS_SHARE,
     Rule,
     first_prices,
+    least_first,
     limits_of,
     rule_for,
     told,
@@ -93,7 +93,7 @@ def adaptive(
     run.check_affordable(run.budget.cap)
     _anticipate(run)
     evidence, unspent = Evidence(run), UnspentPrice(run.total)
-    _check_first(evidence, LEAST_FIRST if rule is None else rule.first * (1 - rule.guard))
+    _check_first(evidence)
     used = _rows(evidence, unspent, rule, memory, seconds)
     return _Adaptive(evidence, unspent, used, (*run.constraints, *constraints)).outcome()
 
@@ -104,14 +104,12 @@ def _anticipate(run: Run) -> None:
     run.curator.anticipate([(), *((name,) for name in run.domain.names), *pairs, *run.workload])
 
 
-def _check_first(evidence: Evidence, share: Fraction) -> None:
-    """Refuse a price that may not buy the 1-way marginals, before a private number of rows is bought."""
+def _check_first(evidence: Evidence) -> None:
+    """Refuse a price that does not buy the 1-way marginals, before a private number of rows is bought."""
     run = evidence.run
-    if evidence.private_rows and not all(
-        map(evidence.can_measure, first_prices(run.domain, run.total * share).values())
-    ):
+    if evidence.private_rows and run.total * (1 - ROWS_SHARE) < least_first(run.domain):
         raise RefusedError(
-            "at this price some 1-way marginal would have more noise than can be drawn. Nothing was spent. Give a "
+            "at this price 1-way marginals would have more noise than can be drawn. Nothing was spent. Give a "
             "larger `epsilon`"
         )
 
@@ -260,7 +258,7 @@ class _Adaptive:
         marginals = [Marginal(run.domain, (name,)) for name in run.domain.names]
         whole = self.unspent.left
         if len(self.candidates):
-            whole = run.total * self.rule.first * (1 - self.rule.guard)
+            whole = max(run.total * self.rule.first * (1 - self.rule.guard), least_first(run.domain))
         prices = self._first_prices(whole)
         public = not evidence.private_rows
         again = (HIGH_LEVELS if self._sweeps_workload else LEVELS) if len(self.candidates) else ()

@@ -10,6 +10,7 @@ from statistics import median
 from understudy.domain.domain import Domain
 from understudy.errors import ParameterError, TooLargeError
 from understudy.query.workload import Workload
+from understudy.rational import MIN_PARAMETER
 from understudy.releases.adaptive.sweep_choice import SweepForecast, pairs_below
 
 ROWS_SHARE = Fraction(1, 100)
@@ -100,9 +101,19 @@ def triples_are_few(workload: Workload) -> bool:
 
 
 def first_prices(domain: Domain, price: Fraction) -> dict[str, Fraction]:
-    """What each 1-way marginal is measured for, of the price of all of them: larger ones for more."""
+    """What each 1-way marginal is measured for, of the price of all of them: larger ones for more.
+
+    All have the same where the smallest would have less than noise can be drawn for.
+    """
     wanted = {attribute.name: Fraction(round(1000 * sqrt(attribute.size))) for attribute in domain}
+    if price * min(wanted.values()) < MIN_PARAMETER * sum(wanted.values()):
+        wanted = dict.fromkeys(wanted, Fraction(1))
     return {name: price * part / sum(wanted.values()) for name, part in wanted.items()}
+
+
+def least_first(domain: Domain) -> Fraction:
+    """The rho for which all 1-way marginals can just be measured."""
+    return len(domain) * MIN_PARAMETER
 
 
 def rule_for(
@@ -133,7 +144,7 @@ def rule_for(
     first = max(0.13 * noise**0.5, min(0.067 * doubt**0.5, 0.15)) * (FIRST_BEFORE_PAIRS if order else 1.0)
     direct = min(_direct_share(domain, workload) / float(1 - guard), MOST_DIRECT)
     return Rule(
-        first=_share(max(first, direct), LEAST_SHARE, MOST_FIRST),
+        first=_share(max(first, direct), 0.03, MOST_FIRST),
         select=_share(0.06 * doubt**0.25, 0.03, 0.15),
         guard=guard,
         guard_order=order,
@@ -168,12 +179,6 @@ SWEEP_WORKLOAD, SWEEP_PAIRS = (0.5, 0.7), Fraction(2, 5)
 """Limits of the share of the last sweep over the workload, which leaves a quarter of the price to the rounds, and
 a direct question's part to each 1-way marginal; and the share of one over pairs, by adult, classes-18 and
 network-20 at epsilon 1: a quarter is up to 7% worse."""
-
-LEAST_SHARE = 0.03
-"""Of what the last sweep leaves, at least for the 1-way marginals."""
-
-LEAST_FIRST = _share(LEAST_SHARE * (1 - SWEEP_WORKLOAD[1]), 0.0, 1.0)
-"""Of the whole price, at least for the 1-way marginals, whatever the number of rows."""
 
 FIRST_BEFORE_PAIRS = 1.7
 """Where the sweep is over pairs, 1-way marginals get so much more: shorter bars, at the same accuracy."""
