@@ -45,9 +45,13 @@ def test_a_question_in_words_is_the_linear_query():
     reader = asking.QueryReader(curator)
     query = us.LinearQuery.conjunction(curator.domain, {"a": [0, 1]})
     assert {reader.read(text).key for text in ("count a = true", "share a = true", query)} == {query.key}
-    for several in ("count by a", "rate a = true within b", "SELECT count(*) FROM bits"):
+    for several in ("count by a", "rate a = true within b"):
         with pytest.raises(QueryError, match="one number"):
             reader.read(several)
+    for statement in ("SELECT count(*) FROM bits", "SELECT a, count(*) FROM bits GROUP BY a"):
+        with pytest.raises(QueryError, match="read no SQL") as refusal:
+            reader.read(statement)
+        assert "write 'count" in str(refusal.value)
     with pytest.raises(QueryError):
         reader.read("count nobody = 3")
 

@@ -91,6 +91,14 @@ def test_without_a_file_it_cannot_be_sent_to_another_process_and_says_what_to_do
         pickle.dumps(own)
 
 
+def test_a_holdout_shows_how_many_scores_are_left_after_those_of_other_processes(tmp_path):
+    """It said that all were left after a search with `n_jobs=2`, whose scores its copies were given."""
+    shown, other = (Holdout(SEALED, TRUTH, queries=4, path=tmp_path / "holdout.db") for _ in range(2))
+    other.score_predictions(TRUTH)
+    assert repr(shown) == repr(other)
+    assert repr(shown).endswith("3 scores left)")
+
+
 def test_with_a_file_it_is_one_holdout_wherever_it_is_sent(tmp_path):
     holdout = Holdout(SEALED, TRUTH, queries=4, path=tmp_path / "holdout.db")
     assert pickle.loads(pickle.dumps(holdout)) is holdout

@@ -7,6 +7,7 @@ from collections.abc import Hashable
 from typing import Generic, TypeVar
 
 from understudy.answer.reader import CountQuestion, QuestionReader, ShareQuestion
+from understudy.answer.statement_question import StatementQuestion
 from understudy.curator.curator import Curator
 from understudy.errors import QueryError
 from understudy.project import Project
@@ -40,11 +41,17 @@ class QueryReader:
     def read(self, question: Asked) -> LinearQuery:
         """The linear query of a question.
 
-        Raises a `QueryError` where it is not understood, is about another domain, or asks for several numbers.
+        Raises a `QueryError` where it is not understood, is about another domain, or asks for several numbers, and
+        for SQL.
         """
         read = self._reader.read(question)
         if isinstance(read, CountQuestion | ShareQuestion) and not read.marginal.by:
             return read.marginal.where
+        if isinstance(read, StatementQuestion):
+            raise QueryError(
+                "the algorithms of the lecture notes read no SQL",
+                remedy="write 'count age < 30' or 'share smoker = true', or ask the project or a session",
+            )
         raise QueryError(
             "the algorithms of the lecture notes answer questions of one number, such as 'count age < 30' or "
             "'share smoker = true': ask for one cell of a breakdown at a time, or ask the project or a session"

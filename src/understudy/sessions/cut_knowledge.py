@@ -19,7 +19,7 @@ Units       Of a person with too many rows, those are kept whose declared cells 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -36,7 +36,18 @@ from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.query.refined import least_refined
 from understudy.query.within_bins import declared_groups, enclosing, whole_groups
-from understudy.sessions.cut_line import END, Edge, RangeBounds, RangeFact, Run, Runs, edge_of, holds, runs_of
+from understudy.sessions.cut_line import (
+    END,
+    PASSES,
+    Edge,
+    RangeBounds,
+    RangeFact,
+    Run,
+    Runs,
+    edge_of,
+    holds,
+    runs_of,
+)
 
 if TYPE_CHECKING:
     from understudy.sessions.knowledge import IntervalTable, Knowledge
@@ -67,6 +78,9 @@ MOST_NEAR = 8
 
 MOST_NUMBERS = 1 << 22
 """Numbers that the deduction along one line may hold: of more, only the latest facts are used."""
+
+MOST_STEPS = 1 << 23
+"""Additions that the deduction along one line may take, for the same: some ten milliseconds."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,27 +249,56 @@ def _along(
         return None
     others = tuple(other for other in marginal.by if other != name)
     shape = marginal.domain.shape(others)
-    most_edges = int((MOST_NUMBERS / max(int(np.prod(shape)), 1)) ** 0.5)
-    facts = facts[-max((most_edges - 8) // 4, 1) :]
-    own = [edge for runs in asked.values() for run in runs for edge in run]
-    edges = [*own, *(edge for fact in facts for run in fact.runs for edge in run)]
+    own = {edge for runs in asked.values() for run in runs for edge in run}
     rest = Box(marginal.domain, {n: cells for n, cells in box.sides.items() if n != name})
     line = _DeclaredLine(Marginal(marginal.domain, others, rest.query), name, declared, known)
+    taken = line.latest(facts, own, _most_edges(max(int(np.prod(shape)), 1), len(own)))
+    if taken is None:
+        return _of_the_same(facts, asked, marginal, name)
+    facts, edges = taken, [*own, *(edge for fact in taken for run in fact.runs for edge in run)]
     near = sorted({edge for one in own for edge in line.near(one)})
     nodes = sorted({*(edge for one in edges for edge in line.near(one)), *line.ends})
     pairs = {*pairwise(nodes), line.ends}
     if not others and len(near) <= MOST_NEAR:
         pairs |= {(a, b) for i, a in enumerate(near) for b in near[i + 1 :]}
     facts += [fact for pair in sorted(pairs) if (fact := line.fact(pair)) is not None]
-    bounds = RangeBounds(facts, [*edges, *nodes], shape)
+    bounds = RangeBounds(facts, [*edges, *nodes], shape, len(own))
     if name not in marginal.by:
         return bounds.interval(asked[-1])
-    axis = marginal.by.index(name)
+    return _by_parts(marginal, name, {cell: bounds.interval(runs) for cell, runs in asked.items()})
+
+
+def _most_edges(groups: int, starts: int) -> int:
+    """How many edges the deduction along a line may have, for so many ends of ranges that are asked for."""
+    from_each = (MOST_STEPS / (PASSES * starts * groups)) ** 0.5
+    return int(min((MOST_NUMBERS / groups) ** 0.5, max(from_each, (MOST_STEPS / groups) ** (1 / 3))))
+
+
+def _of_the_same(
+    facts: Sequence[RangeFact], asked: Mapping[int, Runs], marginal: Marginal, name: str
+) -> tuple[Values, Values] | None:
+    """What facts about the very sets that are asked for say of these, and nothing else, where they are many.
+
+    A group by the hours of a month has hundreds of parts of bins.
+    """
+    told: dict[Runs, tuple[Values, Values]] = {}
+    for fact in facts:
+        low, high = told.get(fact.runs, (fact.low, fact.high))
+        told[fact.runs] = np.maximum(low, fact.low), np.minimum(high, fact.high)
+    if name not in marginal.by:
+        return told.get(asked[-1])
+    return _by_parts(marginal, name, {cell: told[runs] for cell, runs in asked.items() if runs in told})
+
+
+def _by_parts(
+    marginal: Marginal, name: str, parts: Mapping[int, tuple[Values, Values]]
+) -> tuple[Values, Values]:
+    """The ends of a marginal's counts where those of some parts of an attribute are known, in each group."""
     low, high = np.zeros(marginal.shape), np.full(marginal.shape, np.inf)
     place: list[slice | int] = [slice(None)] * len(marginal.by)
-    for cell, runs in asked.items():
-        place[axis] = cell
-        low[tuple(place)], high[tuple(place)] = bounds.interval(runs)
+    for cell, ends in parts.items():
+        place[marginal.by.index(name)] = cell
+        low[tuple(place)], high[tuple(place)] = ends
     return low, high
 
 
@@ -291,6 +334,23 @@ class _DeclaredLine:
     def ends(self) -> Run:
         """The first edge and the last."""
         return edge_of(self._attribute, 0), END
+
+    def latest(self, facts: Sequence[RangeFact], own: Iterable[Edge], most: int) -> list[RangeFact] | None:
+        """The latest facts that have, with a question's own edges, no more than so many; None if these have more.
+
+        The declared edges near all of them are counted, too.
+        """
+        places, taken = {*self.ends}, list[RangeFact]()
+        places.update(own, *map(self.near, own))
+        if len(places) > most:
+            return None
+        for fact in reversed(facts):
+            edges = {edge for run in fact.runs for edge in run}
+            if len(places | (edges := edges.union(*map(self.near, edges)))) > most:
+                break
+            places |= edges
+            taken.append(fact)
+        return taken[::-1]
 
     def near(self, edge: Edge) -> tuple[Edge, ...]:
         """The declared edges at an edge, or before and after it."""

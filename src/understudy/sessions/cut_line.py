@@ -33,6 +33,9 @@ Runs = tuple[Run, ...]
 
 END: Edge = (2, 0)
 
+PASSES = 16
+"""How often paths from one edge are made shorter, mostly, until none is: from many edges all are found at once."""
+
 
 def edge_of(attribute: Attribute, cell: int) -> Edge:
     """Where a cell begins; where the line ends, for the number of cells."""
@@ -87,12 +90,14 @@ class RangeBounds:
 
     Promise     Where all facts hold, each interval contains its true count; for a range it is the narrowest that
                 follows from the facts about ranges.
-    Cost        Time: for each end of a range that is asked for, edges² times a few, for each group.
+    Cost        Time: edges² times the least of the number of edges and a few times the number of ends of ranges
+                that are asked for, `starts`, for each group.
     """
 
     facts: Sequence[RangeFact]
     edges: Sequence[Edge]
     shape: tuple[int, ...]
+    starts: int = 1
     _from: dict[int, Values] = field(default_factory=dict)
     contradicted: NDArray[np.bool_] = field(init=False)
     """The groups whose facts cannot all hold."""
@@ -118,8 +123,20 @@ class RangeBounds:
                 most[high, low] = np.minimum(most[high, low], -fact.low)
         return most
 
+    @cached_property
+    def _between_all(self) -> Values:
+        """The lengths of the shortest paths between all edges, in each group (Floyd 1962)."""
+        found = self._most.copy()
+        with np.errstate(over="ignore", invalid="ignore"):  # of facts that contradict each other
+            for via in range(len(found)):
+                np.minimum(found, found[:, via, None] + found[None, via], out=found)
+        self.contradicted |= ~(found[np.arange(len(found)), np.arange(len(found))] >= 0).all(axis=0)
+        return found
+
     def _paths(self, start: int) -> Values:
         """The lengths of the shortest paths from an edge to all others, in each group."""
+        if PASSES * self.starts > len(self._place):
+            return self._between_all[start]
         if start not in self._from:
             found, changed = self._most[start].copy(), np.ones(self.shape, bool)
             for _ in range(len(self._place) + 1):

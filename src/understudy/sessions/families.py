@@ -27,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from math import prod
+from math import comb, prod
 from typing import Literal
 
 import numpy as np
@@ -37,6 +37,7 @@ from understudy.mechanism.matrix.bases import HistogramDesign
 from understudy.mechanism.matrix.one_marginal import MAX_WEIGHT
 from understudy.mechanism.matrix.ranges import MINIMAX_CELLS, minimax_prefixes
 from understudy.query.box import Cells
+from understudy.sessions import laplace_sums
 from understudy.sessions.found_once import found_once
 from understudy.sessions.simulation import (
     continuous_blocks,
@@ -97,6 +98,17 @@ class CellFamily:
         if self.kind == "subsets":
             return 2**self.size - 1
         return self.size * (self.size + 1) // 2 if self.kind == "ranges" else self.size
+
+    @property
+    def sizes(self) -> dict[int, int]:
+        """How many sets there are of each number of cells."""
+        if self.kind == "cells":
+            return {1: self.size}
+        of = {
+            "ranges": lambda cells: self.size + 1 - cells,
+            "subsets": lambda cells: comb(self.size, cells),
+        }.get(self.kind, lambda _: 1)
+        return {cells: of(cells) for cells in range(1, self.size + 1)}
 
     def holds(self, cells: Cells) -> bool:
         """Whether a non-empty set of cells is a member."""
@@ -264,6 +276,17 @@ class Product:
         return prod(family.members for family in self.families)
 
     @property
+    def sizes(self) -> dict[int, int]:
+        """How many members there are of each number of cells."""
+        found = {1: 1}
+        for family in self.families:
+            pairs = [(a * b, x * y) for a, x in found.items() for b, y in family.sizes.items()]
+            found = dict.fromkeys((size for size, _ in pairs), 0)
+            for size, number in pairs:
+                found[size] += number
+        return found
+
+    @property
     def work(self) -> int:
         """How many numbers the largest error of one draw of the noise takes to compute."""
         others = sorted(family.members for family in self.families)[:-1]
@@ -379,18 +402,27 @@ def band(product: Product, beta: float) -> float | None:
 
     It is in deviations (for Laplace noise: scales) of the noise on a combination.
 
-    For noise on integers `slack` steps have to be added (`simulation`). None where too many draws would be needed.
+    For noise on integers `slack` steps have to be added (`simulation`). None where there is neither of the two.
     It is the smaller of a quantile of the simulated maximum and of the union bound over all members: both are
     constants of the class, and each is a band by itself.
     """
     if product.families[0].laplace:
-        sample = _sample(product)
-        return safe_quantile(sample, beta) if draws_for(beta) <= sample.size else None
+        return _laplace_band(product, beta)
     listed = product.members <= MOST_LISTED and all(f.members <= MOST_MEMBERS for f in product.families)
     bound = _union_bound(product, beta) if listed else np.inf
     if listed and beta < RARE:
         return bound
     return min(bound, extended_quantile(_sample(product), beta, product.norm(2)))
+
+
+def _laplace_band(product: Product, beta: float) -> float | None:
+    """A quantile needs many draws where the failure is rare; the union bound is nearly as small there."""
+    few = product.members <= laplace_sums.MOST_MEMBERS
+    bound = laplace_sums.union_bound(product.sizes, beta) if few else None
+    if draws_for(beta) > _draws(product):
+        return bound
+    found = safe_quantile(_sample(product), beta)
+    return found if bound is None else min(found, bound)
 
 
 def _union_bound(product: Product, beta: float) -> float:
@@ -408,11 +440,15 @@ def _union_bound(product: Product, beta: float) -> float:
     return where_it_falls(lambda q: 2 * float((number * ndtr(-q / sizes)).sum()) - beta, 0.0, most)
 
 
+def _draws(product: Product) -> int:
+    """How many draws of the noise are simulated."""
+    return min(max(USUAL_WORK // product.work, DRAWS), MOST_DRAWS)
+
+
 @found_once(64)
 def _sample(product: Product) -> Values:
     """Simulated suprema over all members."""
-    laplace = product.families[0].laplace
-    draws = min(max(USUAL_WORK // product.work, DRAWS), MOST_DRAWS)
+    laplace, draws = product.families[0].laplace, _draws(product)
     block = max(1, BLOCK // product.at_once)
     cells, arrays = tuple(len(matrix) for matrix in product.matrices), ReusedArrays()
     noise = continuous_blocks(draws, cells, block, laplace=laplace)

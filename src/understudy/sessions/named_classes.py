@@ -29,13 +29,12 @@ def check_class(calibrator: Calibrator, named: Announced) -> None:
         clique = _clique(calibrator, named)
         reason = None if clique and is_feasible(calibrator, clique) else "it is too large"
         reason = reason if clique else "it names no attribute"
-        words = f"the class {named}"
+        words, remedy = f"the class {named}", "name a smaller class, or none"
     else:
         reason, words = why_not(calibrator, named.order), f"marginals of {named.order} attributes"
+        remedy = "name conjunctions of a few attributes, or no class"
     if reason is not None:
-        raise QueryError(
-            f"{words} cannot be bought at once: {reason}", remedy="name a smaller class, or none"
-        )
+        raise QueryError(f"{words} cannot be bought at once: {reason}", remedy=remedy)
 
 
 def product_class(

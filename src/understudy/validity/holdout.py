@@ -323,7 +323,7 @@ class Holdout(ToldScores, OneMemory):
             self._ledger.let_go()
 
     def __repr__(self) -> str:
-        left = self.queries - self._scores(self._memory)
+        left = self.left  # first: the mode may have been decided by a score of another process
         return f"Holdout({self.rows} rows, {self.metric.text}, {self.mode.text}, {left} scores left)"
 
     def _repr_html_(self) -> str:
