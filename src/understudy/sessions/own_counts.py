@@ -87,9 +87,9 @@ class OwnCountsOffers:
         planned = self._share_of_sum(knowledge, marginal, share, spending, asked=asked)
         whole = DirectPurchase.of(self.calibrator, knowledge, marginal, share, of_sum=planned)
         part = None if self.terms.is_direct else whole.of_unknown(self.calibrator)
-        if part is None or not self.permission.is_no_dearer(part, whole.of_all(self.calibrator)):
-            return whole
-        return part
+        if part is None or (part.measured.by and knowledge.sums.may_be_worth_it):
+            return whole  # sums are of whole tables
+        return part if self.permission.is_no_dearer(part, whole.of_all(self.calibrator)) else whole
 
     def _share(self, asked: int) -> tuple[BetaSpending, float]:
         """How shares of β fall now, and the one that the next question gets; raises as `_usual` does."""
