@@ -6,51 +6,70 @@ import numpy as np
 import pytest
 
 from session_table import conjunction, curator
-from understudy.sessions.beta_spending import LEAD, RATE, least_share, part_of_left
+from understudy.sessions.beta_spending import CAREFUL, EVEN, GENEROUS, BetaSpending
 from understudy.sessions.opening import session as session_of
 
+FALLING = {"careful": CAREFUL, "generous": GENEROUS}
+EVERY = {"even": EVEN, **FALLING}
+PLACES = [(0, 10_000), (300, 9000), (5000, 5000), (0, 150), (40, 1000), (7, 1), (2500, 100_000)]
 
-def shares(left: float, bought: int, expected: int, free: set[int] = frozenset()) -> list[float]:
+
+def shares(
+    spending: BetaSpending, left: float, bought: int, expected: int, free: set[int] = frozenset()
+) -> list[float]:
     """The shares of a sequence of questions, of which some cost nothing."""
     found = []
     for place in range(expected):
         if place in free:
             continue
-        share = left * part_of_left(bought, expected - place)
+        share = left * spending.part(bought, expected - place)
         found.append(share)
         left, bought = left - share, bought + 1
     return found
 
 
 @pytest.mark.parametrize("expected", [1, 10, 1000, 10_000])
-def test_shares_add_up_to_no_more_than_is_left(expected):
-    found = shares(1.0, 0, expected)
+@pytest.mark.parametrize("name", EVERY)
+def test_shares_add_up_to_no_more_than_is_left(name, expected):
+    found = shares(EVERY[name], 1.0, 0, expected)
     assert 0.99 < sum(found) <= 1 + 1e-12
     assert min(found) > 0
 
 
-@pytest.mark.parametrize(
-    ("bought", "expected"), [(0, 10_000), (300, 9000), (5000, 5000), (0, 150), (40, 1000)]
-)
-def test_no_later_share_is_below_the_least(bought, expected):
-    least = least_share(0.8, bought, expected)
-    found = shares(0.8, bought, expected)
+@pytest.mark.parametrize(("bought", "expected"), PLACES)
+@pytest.mark.parametrize("name", EVERY)
+def test_no_later_share_is_below_the_least(name, bought, expected):
+    spending = EVERY[name]
+    least = spending.least(0.8, bought, expected)
+    found = shares(spending, 0.8, bought, expected)
     assert least <= min(found[:-1] or found) * (1 + 1e-9)
     assert least >= 0.9 * min(found)  # it is hardly more careful than it has to be
 
 
-def test_answers_for_nothing_leave_more_for_the_others():
+@pytest.mark.parametrize("name", FALLING)
+def test_answers_for_nothing_leave_more_for_the_others(name):
     draw = np.random.default_rng(1)
-    least = least_share(1.0, 0, 2000)
+    least = FALLING[name].least(1.0, 0, 2000)
     for part in (0.1, 0.5, 0.9):
         free = set(np.flatnonzero(draw.random(2000) < part).tolist())
-        assert min(shares(1.0, 0, 2000, free)) >= least * (1 - 1e-9)
+        assert min(shares(FALLING[name], 1.0, 0, 2000, free)) >= least * (1 - 1e-9)
+
+
+@pytest.mark.parametrize(("bought", "expected"), PLACES)
+def test_who_goes_on_more_carefully_has_a_larger_least_share(bought, expected):
+    """So what was permitted with generous shares stays so, when careful or even ones are given from here on."""
+    generous, careful, even = (s.least(1.0, bought, expected) for s in (GENEROUS, CAREFUL, EVEN))
+    assert generous <= careful * (1 + 1e-9)
+    assert careful <= even * (1 + 1e-9)
+    assert GENEROUS.part(bought, expected) >= CAREFUL.part(bought, expected) >= EVEN.part(bought, expected)
 
 
 def test_the_first_counts_get_more_and_short_sessions_even_shares():
-    assert part_of_left(0, 10_001) == RATE / LEAD
-    assert part_of_left(0, 100) == 1 / 100
-    assert part_of_left(10**6, 5000) == 1 / 5000
+    [(rate, lead)] = CAREFUL.falling
+    assert CAREFUL.part(0, 10_001) == pytest.approx(rate / lead)
+    for spending in FALLING.values():
+        assert spending.part(0, 100) == 1 / 100
+        assert spending.part(10**7, 5000) == 1 / 5000
 
 
 def test_a_session_takes_falling_shares_and_a_direct_one_even_ones():

@@ -17,8 +17,9 @@ from understudy.privacy.relation import Neighbours
 from understudy.query.marginal import Marginal
 from understudy.query.residuals import centred, parts_of
 from understudy.query.workload import marginals
-from understudy.sessions import families, simulation
-from understudy.sessions.families import CellFamily, band, product_of, slack
+from understudy.sessions import class_band, families, simulation
+from understudy.sessions.class_band import band
+from understudy.sessions.families import CellFamily, product_of, slack
 from understudy.sessions.opening import session as session_of
 from understudy.sessions.simulation import SEED, extended_quantile, safe_quantile
 from understudy.sessions.terms import conjunctions, pool, ranges
@@ -65,7 +66,7 @@ SAMPLES = [
 @pytest.mark.parametrize(("sizes", "kinds", "laplace", "found"), SAMPLES)
 def test_simulations_are_what_they_always_were(sizes, kinds, laplace, found):
     """Sessions of version 0.1 rest on their bands: the median and the eighth largest are those that it found."""
-    sample = np.sort(families._sample(product_of(sizes, kinds, laplace=laplace)))
+    sample = np.sort(class_band._sample(product_of(sizes, kinds, laplace=laplace)))
     assert (sample[sample.size // 2], sample[-8]) == pytest.approx(found, rel=1e-12)
 
 
@@ -75,12 +76,12 @@ def test_a_simulation_does_not_depend_on_its_blocks(laplace, monkeypatch):
     drawn = simulation.continuous((100, 4, 3), laplace=laplace)
     blocks = [block.copy() for block in simulation.continuous_blocks(100, (4, 3), 7, laplace=laplace)]
     assert (np.concatenate(blocks) == drawn).all()
-    monkeypatch.setattr(families, "MOST_DRAWS", 100)
-    monkeypatch.setattr(families, "DRAWS", 100)
-    monkeypatch.setattr(families, "BLOCK", 7 * whole.at_once)
+    monkeypatch.setattr(class_band, "MOST_DRAWS", 100)
+    monkeypatch.setattr(class_band, "DRAWS", 100)
+    monkeypatch.setattr(class_band, "BLOCK", 7 * whole.at_once)
     rooms = families.ReusedArrays()
     apart = [whole.suprema(block, rooms) for block in np.split(drawn, [60, 61])]
-    for other in (families._sample._function(whole), np.concatenate(apart)):
+    for other in (class_band._sample._function(whole), np.concatenate(apart)):
         assert other == pytest.approx(whole.suprema(drawn), rel=1e-12)
 
 
@@ -271,11 +272,11 @@ def test_classes_that_cannot_be_bought_are_refused_before_anything_is_spent():
 
 
 def test_a_simulation_is_shared_by_sessions():
-    families.band.cache_clear()
-    families._sample.begin()
+    band.cache_clear()
+    class_band._listed_band.begin()
     for _ in range(2):
         session_of(curator(), alpha=0.05, queries=100, classes=[ranges("age")])
-    assert families._sample.times == 1
+    assert class_band._listed_band.times == 1
 
 
 def test_ranks_are_those_of_the_binomial_law():
@@ -289,14 +290,13 @@ def test_ranks_are_those_of_the_binomial_law():
     assert betainccinv(8, 4089, 1e-9) == pytest.approx(beta.isf(1e-9, 8, 4089), rel=1e-9)
 
 
-def test_no_band_is_simulated_where_the_union_bound_is_smaller():
-    """Of a small domain as a whole, a first question would wait for it."""
-    product = families.product_of((2, 2, 4, 8), ("subsets",) * 4, laplace=False)
-    families._sample.begin()
-    share = 0.99 * families.RARE
-    found = families.band(product, share)
-    assert families._sample.times == 0
-    assert found <= families.extended_quantile(families._sample(product), share, product.norm(2))
+def test_of_members_that_can_be_listed_no_largest_errors_are_simulated():
+    """Of a small domain as a whole, a first question would wait for them."""
+    product = product_of((2, 2, 4, 8), ("subsets",) * 4, laplace=False)
+    class_band._sample.begin()
+    found = band(product, 0.0099)
+    assert class_band._sample.times == 0
+    assert found <= simulation.extended_quantile(class_band._sample(product), 0.0099, product.norm(2))
 
 
 def test_what_is_no_class_is_named_as_such_and_buys_nothing():

@@ -25,9 +25,10 @@ from understudy.query.marginal import Marginal
 from understudy.sessions import histogram, marginals_class, planned_sums, product_class
 from understudy.sessions.answer_memory import identity
 from understudy.sessions.calibrator import Calibrator
+from understudy.sessions.class_band import band
 from understudy.sessions.completing import CompletingPurchase
 from understudy.sessions.direct import DirectPurchase
-from understudy.sessions.families import band, product_of
+from understudy.sessions.families import product_of
 from understudy.sessions.histogram import HistogramPurchase, RowCountPurchase
 from understudy.sessions.knowledge import Knowledge
 from understudy.sessions.looks import FirstLook, LookPurchase

@@ -11,7 +11,8 @@ import pytest
 import understudy as us
 from statistical import assert_at_most
 from understudy.declaration.file import parse
-from understudy.sessions.families import CellFamily, Product, band, product_of
+from understudy.sessions.class_band import band
+from understudy.sessions.families import CellFamily, Product, product_of
 from understudy.sessions.laplace_sums import MOST_SIZES, tails, union_bound
 from understudy.sessions.terms import ranges
 

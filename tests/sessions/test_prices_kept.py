@@ -171,7 +171,7 @@ def dearest(seed: int, *, kept: bool, prices: int = 1) -> float:
 
 
 @pytest.mark.parametrize("counted", [1, 8, 32, 10**6])
-@pytest.mark.parametrize("seed", [6, 12])
+@pytest.mark.parametrize("seed", [11, 17])
 def test_no_class_is_bought_that_a_price_did_not_name(monkeypatch, seed, counted):
     """However many questions that wait are counted at once, and whether the plan was kept or is made anew."""
     monkeypatch.setattr(allowance, "MOST_COUNTED", counted)
@@ -179,7 +179,7 @@ def test_no_class_is_bought_that_a_price_did_not_name(monkeypatch, seed, counted
     assert 0 < dearest(seed, kept=True, prices=3) <= 1
 
 
-@pytest.mark.parametrize("seed", [6, 12])
+@pytest.mark.parametrize("seed", [11, 17])
 def test_an_allowance_that_counts_more_after_a_price_is_noticed(monkeypatch, seed):
     """The mutant: whoever asks has more questions counted than whoever was told the price, and may buy more. A
     plan that was kept holds all the same.
@@ -213,13 +213,13 @@ def test_prices_of_other_questions_change_nothing():
     assert list(map(told, waiting[::-1])) == first[::-1]
 
 
-@pytest.mark.parametrize("seed", [99, 123])
+@pytest.mark.parametrize("seed", [123, 180])
 def test_leaving_out_a_look_makes_no_statement_dearer_than_its_price(seed):
-    """With fewer purchases the ledger's joint bound can be larger: these cost 1.18 and 1.77 times their price."""
+    """With fewer purchases the ledger's joint bound can be larger: these cost 1.75 and 1.25 times their price."""
     assert 0 < dearest(seed, kept=True) <= 1
 
 
-@pytest.mark.parametrize("seed", [99, 123])
+@pytest.mark.parametrize("seed", [123, 180])
 def test_a_plan_from_which_looks_are_left_out_whatever_that_costs_is_noticed(monkeypatch, seed):
     monkeypatch.setattr(Buyer, "keep_to", lambda self, plan, marginal, asking: None)
     assert dearest(seed, kept=True) > 1.1

@@ -17,7 +17,7 @@ from understudy.sessions.direct import DirectPurchase
 from understudy.sessions.looks import LookPurchase
 from understudy.sessions.opening import session as session_of
 from understudy.sessions.session import Session
-from understudy.sessions.unknown_cells import unknown_part
+from understudy.sessions.unknown_cells import looked_at, unknown_part
 
 TABLE = table_of(attributes({}, {"sex": 2, "job": 3, "town": 7, "kin": 4}), 6000, 3)
 DOMAIN = TABLE.domain
@@ -104,9 +104,58 @@ def test_the_part_is_the_count_of_the_one_cell():
     assert part is not None
     assert part.by == ()
     assert TABLE.exact(part) == TABLE.exact(asked)[2, 3]
-    paid[1, 3] = True
-    assert unknown_part(asked, paid) is None
     assert unknown_part(cell("sex", 1), np.ones((), bool)) is None
+
+
+def test_the_part_of_several_cells_is_a_breakdown_within_their_values():
+    asked = Marginal(DOMAIN, ("job", "town"), cell("sex", 1).where)
+    paid = np.zeros(asked.shape, bool)
+    paid[2, 3] = paid[1, 5] = True
+    part, there = unknown_part(asked, paid), looked_at(paid)
+    assert part is not None
+    assert part.by == asked.by
+    assert there.sum() == 4
+    assert (there & paid == paid).all()
+    assert (TABLE.exact(part) == np.where(there, TABLE.exact(asked), 0)).all()
+    paid[0] = True
+    narrower = unknown_part(asked, paid)  # all jobs and all towns: nothing is left out
+    assert narrower is None
+    within = Marginal(DOMAIN, ("town",), LinearQuery.conjunction(DOMAIN, {"town": np.arange(7) < 3}))
+    assert unknown_part(within, np.arange(7) < 3) is None  # the condition leaves the others out already
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_several_cells_that_are_not_known_are_paid_by_the_rows_in_them(seed):
+    session = opened(seed)
+    known = (2, 5)
+    for place in known:
+        session.ask_marginal(cell("town", place, sex=0))
+    asked, step = breakdown("town", sex=0), session._buyer.journal.length
+    answer = session.ask_marginal(asked)
+    bought = [session._buyer.policy.read(plan) for plan in session._buyer.journal.all()[step:]]
+    assert bought
+    assert all(purchase.in_part for purchase in bought)
+    unknown = ~np.isin(np.arange(7), known)
+    assert all((TABLE.exact(purchase.measured) == TABLE.exact(asked) * unknown).all() for purchase in bought)
+    assert_within(session, asked, answer)
+    last = session._buyer.known.knowledge.released[-1]
+    assert last.by == ("town",)
+    assert last.where.key == Box(DOMAIN, {"sex": np.arange(2) == 0, "town": unknown}).key
+    assert (last.counts[list(known)] == 0).all()
+    assert session.ask_marginal(asked).source == "repeat"
+
+
+def test_a_part_of_several_cells_costs_what_the_whole_does_to_the_rows_in_it_and_others_nothing():
+    calibrator = Calibrator(curator(TABLE, seed=1), 120)
+    joint = Joint(calibrator.curator.ledger.budget)
+    asked, paid = breakdown("town", sex=0), np.arange(7) > 3
+    whole = DirectPurchase(asked, paid, 1e-3, calibrator.price_of_counts(asked, 1e-3, 3))
+    part = whole.of_unknown(calibrator)
+    assert part is not None
+    assert part.price == whole.price
+    events = part.event(calibrator), whole.event(calibrator)
+    assert costs_no_cell_more(joint, *events)
+    assert not costs_no_cell_more(joint, *events[::-1])
 
 
 def test_plans_say_that_a_part_is_looked_at_and_older_ones_do_not():

@@ -10,7 +10,8 @@ do the first counts, which get more than an even share (`beta_spending`).
 
 Rule        A purchase ahead is made only where, with it, C ≤ (RATIO - κ)·D + FREE·u + G; u is the price of one
             count, and G is what counts so far were cheaper than κ times as dear, at the cell where this is least.
-            D is with the question in hand, which the purchase is made for.
+            D is with the question in hand, which the purchase is made for. Where C ≤ FREE·u nothing else is
+            asked for: then κ ≤ RATIO is enough.
 Promise     After every question of every sequence a session has cost at most RATIO·D + FREE·u.
             [competitive ratio 3/2; Karlin, Manasse, Rudolph, Sleator 1988 for renting and buying]
 Why         A question's own counts are bought only where nothing else answers it, at most κ times as dear as by
@@ -262,6 +263,8 @@ class Allowance:
         if later > RATIO:  # what comes then would break the promise by itself
             return False
         unit = ceil(alone * UNITS)
+        if cost <= FREE * unit and account.dearest <= RATIO:
+            return True  # whatever the questions so far would have cost
 
         def is_enough(account: _Account, direct: int, unmatched: int) -> bool:
             kappa = max(later, Fraction(account.dearest))

@@ -1,9 +1,8 @@
 """How β is divided among the purchases of a session, and what is left of it.
 
-β is divided beforehand: fixed parts for the number of rows and for histograms, the rest for classes and for the
-counts of single questions. Every purchase takes a part of what is left of its own, so that the shares of all
-purchases add up to at most β, however many there are. [union bound over purchases, in `session`] Counts with
-bounded noise cannot fail: they take nothing of β, and what they would have taken stays for what can.
+Every purchase takes a part of what is left, so that the shares of all purchases add up to at most β, however many
+there are. [union bound over purchases, in `session`] Counts with bounded noise cannot fail: they take nothing of
+β, and what they would have taken stays for what can.
 """
 
 from __future__ import annotations
@@ -15,17 +14,17 @@ from math import nextafter
 from understudy.errors import InsufficientBudgetError
 from understudy.sessions.completing import CompletingPurchase
 from understudy.sessions.direct import DirectPurchase
-from understudy.sessions.histogram import HistogramPurchase, RowCountPurchase
 from understudy.sessions.looks import LookPurchase
 from understudy.sessions.product_class import ProductPurchase
 from understudy.sessions.purchase import Purchase
 from understudy.sessions.within_error import WithinPurchase
 
 HISTOGRAMS = 0.1
-"""Part of β for histograms whose bands hold for all ranges, or all sets, of an attribute's cells at once."""
+"""Part of what is left of β for histograms of all attributes, whose bands hold for all ranges, or all sets, of an
+attribute's cells at once."""
 
 CELLS = 0.02
-"""Part of β for histograms whose bands hold for single cells only."""
+"""Part of what is left of β for histograms of all attributes whose bands hold for single cells only."""
 
 TOTAL = 0.02
 """Part of β for the number of rows, where that is private."""
@@ -39,9 +38,6 @@ NEW_SESSION = "Begin another session: this one has promised answers with all of 
 ROUNDING = 1e-12
 """By so much a share may pass what is left of β, for rounding."""
 
-OF_THEIR_OWN = (HistogramPurchase, RowCountPurchase)
-"""Purchases with a part of β of their own."""
-
 
 class BetaAccount:
     """Keeps account of β, as a probability, for one session.
@@ -50,13 +46,13 @@ class BetaAccount:
     Why         Each share is a fraction of `left`, from which it is taken before the next one is planned; rounding
                 is always downwards.
 
-    left               what is left of β for classes and single questions
+    left               what is left of β
     counts_bought      how many counts of single questions have had a share
     has_main_class     whether a class had much of what was left when it was bought
     """
 
-    def __init__(self, beta: float, *, rows_are_public: bool) -> None:
-        self.left = beta * (1 - HISTOGRAMS - CELLS - (0.0 if rows_are_public else TOTAL))
+    def __init__(self, beta: float) -> None:
+        self.left = beta
         self.counts_bought = 0
         self.has_main_class = False
 
@@ -66,7 +62,7 @@ class BetaAccount:
 
     def left_after(self, purchases: Sequence[Purchase]) -> float:
         """What would be left of β after purchases."""
-        return self.left - sum(p.share for p in purchases if not isinstance(p, OF_THEIR_OWN))
+        return self.left - sum(purchase.share for purchase in purchases)
 
     def check(self, purchase: Purchase) -> None:
         """Refuse, with an `InsufficientBudgetError`, a purchase whose share is more than what is left of β.
@@ -74,7 +70,7 @@ class BetaAccount:
         Plans keep to what is left, so that this never happens; were one wrong, β would still not be overspent.
         """
         is_certain = isinstance(purchase, DirectPurchase | WithinPurchase) and purchase.is_certain
-        takes_none = is_certain or isinstance(purchase, (*OF_THEIR_OWN, CompletingPurchase))
+        takes_none = is_certain or isinstance(purchase, CompletingPurchase)
         if not takes_none and purchase.share > self.left + ROUNDING:
             raise InsufficientBudgetError(
                 requested=purchase.share, remaining=self.left, currency="beta", remedy=NEW_SESSION
@@ -82,10 +78,7 @@ class BetaAccount:
 
     @singledispatchmethod
     def note(self, purchase: Purchase) -> None:
-        """Take a purchase's share from β: it stands in the journal, and the share is gone whatever comes of it.
-
-        The number of rows and histograms have parts of β of their own, and are bought once each.
-        """
+        """Take a purchase's share from β: it stands in the journal, and the share is gone whatever comes of it."""
         self._take(purchase.share)
 
     def _take(self, share: float) -> None:
@@ -116,8 +109,3 @@ class BetaAccount:
     @note.register
     def _(self, purchase: CompletingPurchase) -> None:
         self.counts_bought += 1
-
-    @note.register(RowCountPurchase)
-    @note.register(HistogramPurchase)
-    def _(self, purchase: RowCountPurchase | HistogramPurchase) -> None:
-        pass

@@ -40,7 +40,7 @@ from understudy.sessions.knowledge import (
 from understudy.sessions.moment_bounds import moment_intervals
 from understudy.sessions.planned_sums import WEIGHT
 from understudy.sessions.purchase import PurchaseRequest, PurchaseResult
-from understudy.sessions.unknown_cells import spread, unknown_part
+from understudy.sessions.unknown_cells import part_of, released_part, spread, unknown_part
 from understudy.sessions.weighted_sums import weighted_intervals
 
 BOUNDED = "bounded"
@@ -154,7 +154,7 @@ class DirectPurchase:
                 was released before, and written into the ledger with the plan. Their noise is independent of that,
                 so that the union bound over them holds. All other cells keep what is known of them; the band says
                 nothing of their noise.
-    Part        With `in_part` the one paid cell alone is looked at (`unknown_cells`).
+    Part        With `in_part` the paid cells alone are looked at (`unknown_cells`).
     Cost        `price`, in the ledger's currency, for a row that moves one count by one.
     """
 
@@ -194,7 +194,7 @@ class DirectPurchase:
         return cls(marginal, paid, share, price, of_sum)
 
     def of_unknown(self, calibrator: Calibrator) -> DirectPurchase | None:
-        """The same with a look at the one cell that is paid for; None where it is not one of a breakdown."""
+        """The same with a look at the cells that are paid for; None where they are no part of a breakdown."""
         part = unknown_part(self.marginal, self.paid)
         if part is None or self.is_certain:
             return None
@@ -261,7 +261,7 @@ class DirectPurchase:
         table = narrowed(knowledge, self.marginal, self.paid, noisy, calibrator.width)
         variance = float(self._mechanism(calibrator).variance)
         if not self.is_certain:
-            finish_sum(knowledge, looked_at, measured.noisy, variance)
+            finish_sum(knowledge, looked_at, part_of(noisy, self.paid) if self.in_part else noisy, variance)
         learn(knowledge, self.marginal, table, noisy, variance, only=self.paid if self.in_part else None)
         knowledge.first_looks.pop(identity(self.marginal), None)
         if bool((table.high - table.low > 2 * calibrator.width + TOUCHING).any()):
@@ -272,7 +272,7 @@ class DirectPurchase:
 
 
 def measured_of(marginal: Marginal, paid: Cells, *, in_part: bool) -> Marginal:
-    """The marginal that a purchase looks at: that of its question, or `in_part` the count of its one paid cell."""
+    """The marginal that a purchase looks at: that of its question, or `in_part` the part with its paid cells."""
     part = unknown_part(marginal, paid) if in_part else None
     return marginal if part is None else part
 
@@ -280,7 +280,7 @@ def measured_of(marginal: Marginal, paid: Cells, *, in_part: bool) -> Marginal:
 def whole_counts(
     knowledge: Knowledge, marginal: Marginal, paid: Cells, noisy: Values, *, in_part: bool
 ) -> Values:
-    """Noisy counts of all cells of a question; where one cell alone was looked at, the others are predicted."""
+    """Noisy counts of all cells of a question; where a part of them was looked at, the others are predicted."""
     known = intervals(knowledge, marginal) if in_part else None
     return noisy if known is None else spread(knowledge, marginal, known, paid, noisy)
 
@@ -311,7 +311,7 @@ def learn(
 ) -> None:
     """Add the intervals of a question's cells to the knowledge, and keep its noisy counts for stand-ins.
 
-    `only` is the cell with a noisy count, where one alone has one.
+    `only` are the cells that were looked at, where that is a part of them.
     """
     box = boxes_of(marginal)
     if isinstance(marginal.domain, RefinedDomain):
@@ -326,8 +326,7 @@ def learn(
     if only is None:
         knowledge.keep(ReleasedTable(marginal.by, box, noisy, variance))
     else:
-        [place] = np.argwhere(only)
-        knowledge.keep(ReleasedTable((), box.at(marginal.by, place), np.array(noisy[tuple(place)]), variance))
+        knowledge.keep(released_part(marginal, only, noisy, variance))
 
 
 # ---- the sum that is planned with counts
@@ -368,10 +367,10 @@ def of_sum_in(plan: Mapping[str, Any]) -> float:
 
 
 def plain_part(*, in_part: bool) -> dict[str, Any]:
-    """What a plan says of a purchase that looks at one cell alone: nothing where it looks at all."""
+    """What a plan says of a purchase that looks at its paid cells alone: nothing where it looks at all."""
     return {"part": True} if in_part else {}
 
 
 def is_in_part(plan: Mapping[str, Any]) -> bool:
-    """Whether the purchase of a plan looks at one cell alone; none did before version 0.2."""
+    """Whether the purchase of a plan looks at its paid cells alone; none did before version 0.2."""
     return bool(plan.get("part", False))

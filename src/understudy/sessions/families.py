@@ -9,7 +9,7 @@ strategy is the product of the families' own, so that variances multiply, and so
 Promise     A band holds for all members of a class at once, except with its share of β.
 Why         A member is a fixed linear function of the noise N on the combinations that are measured, so that the
             largest error over all members is a function of N alone, whoever chooses which members to look at and
-            when. A quantile of that function is a band for the class.
+            when. A quantile of that function is a band for the class (`class_band`).
 Rounding    The weights of combinations are whole multiples of the largest over a resolution r. Nothing rests on
             the weights that were rounded: what is measured, inverted, simulated and priced are the whole numbers
             W themselves. So for any r at which W has full rank, W⁺·(W·c + N) = c + W⁺·N, the band holds, and the
@@ -24,7 +24,7 @@ Cost        No privacy: N is simulated with a public seed (`simulation`). Time: 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from math import comb, prod
@@ -37,16 +37,7 @@ from understudy.mechanism.matrix.bases import HistogramDesign
 from understudy.mechanism.matrix.one_marginal import MAX_WEIGHT
 from understudy.mechanism.matrix.ranges import MINIMAX_CELLS, minimax_prefixes
 from understudy.query.box import Cells
-from understudy.sessions import laplace_sums
 from understudy.sessions.found_once import found_once
-from understudy.sessions.simulation import (
-    continuous_blocks,
-    draws_for,
-    extended_quantile,
-    safe_quantile,
-    where_it_falls,
-)
-from understudy.theory.normal_law import ndtr, ndtri
 
 Values = NDArray[np.float64]
 
@@ -55,26 +46,8 @@ Kind = Literal["ranges", "prefixes", "suffixes", "subsets", "cells"]
 DRAWS = 1 << 12
 """Draws of the noise that a band is simulated with at least."""
 
-MOST_DRAWS = 1 << 15
-"""Draws of the noise that a band is simulated with at most."""
-
-USUAL_WORK = 1 << 24
-"""Numbers that a simulation goes through where that is enough for `DRAWS` draws."""
-
 WORK = 1 << 30
 """Numbers that a simulation may go through: a class that needs more is not bought."""
-
-RARE = 1e-2
-"""Below this probability the union bound is the smaller one, and nothing is simulated."""
-
-BLOCK = 1 << 19
-"""Numbers that a simulation goes through at once: they stay near the processor, and no threads are woken."""
-
-DEVIATIONS = 1 << 14
-"""Steps into which members' deviations are rounded up for the union bound."""
-
-MOST_LISTED = 1 << 20
-"""Members of a product up to which the union bound is computed."""
 
 MOST_MEMBERS = 1 << 11
 """Members of a family up to which they are listed one by one."""
@@ -207,6 +180,20 @@ class CellFamily:
         high, low = noise.max(axis=0), noise.min(axis=0)
         return high - low if self.kind == "ranges" else np.maximum(high, -low)
 
+    def number_above(self, noise: Values, width: float) -> NDArray[np.int64]:
+        """How many members have a |sum| above `width`, for noise on the family's `sums` along the first axis.
+
+        A range is a difference of two running sums. Raises a `ValueError` where subsets are too many to list.
+        """
+        if self.kind == "ranges":
+            lags = range(1, len(noise))
+            return sum(
+                ((np.abs(noise[lag:] - noise[:-lag]) > width).sum(axis=0) for lag in lags),
+                start=np.zeros(noise.shape[1:], np.int64),
+            )
+        members = self.sets @ noise if self.kind == "subsets" else noise
+        return (np.abs(members) > width).sum(axis=0)
+
 
 @found_once(2 * MINIMAX_CELLS)
 def _minimax_weights(size: int, *, prefixes: bool) -> Values:
@@ -329,30 +316,75 @@ class Product:
         """How many numbers `suprema` holds for one draw of the noise."""
         return prod(len(seen) for seen in self._seen)
 
+    @cached_property
+    def _coefficients(self) -> tuple[Values, ...]:
+        """Of every member of each family, on the combinations along its axis."""
+        parts = zip(self.families, self.inverses, strict=True)
+        return tuple(np.asarray(family.sets @ inverse, np.float64) for family, inverse in parts)
+
+    @cached_property
+    def deviations(self) -> Values:
+        """Of the noise in every member, an axis for each family, where that on the combinations has deviation 1.
+
+        Raises a `ValueError` where the members of a family are too many to list.
+        """
+        found = np.ones(())
+        for each in self._coefficients:
+            found = np.multiply.outer(found, np.linalg.norm(each, axis=1))
+        return found
+
+    def directions(self, members: Sequence[NDArray[np.intp]]) -> Values:
+        """The coefficients of some members, scaled to length 1; `members` has their places along each axis."""
+        found = np.ones((len(members[0]), 1))
+        for each, places in zip(self._coefficients, members, strict=True):
+            mine = each[places] / np.linalg.norm(each[places], axis=1, keepdims=True)
+            found = np.einsum("ij,ik->ijk", found, mine).reshape(len(mine), -1)
+        return found
+
     def suprema(self, noise: Values, arrays: ReusedArrays | None = None) -> Values:
         """The largest |noise| over all members, for draws (along the first axis) of noise on the combinations.
 
-        Draws lie along the last axis inside, so that maxima are taken over long vectors. Ranges of the second
-        largest family are not listed: all that begin at one cell are taken at a time. `arrays` are those of the
-        blocks of draws before.
+        `arrays` are those of the blocks of draws before.
         """
-        arrays = arrays or ReusedArrays()
+        family, found = self.families[self._largest[0]], np.zeros(len(noise))
+        for sums in self._sums(noise, arrays or ReusedArrays()):
+            np.maximum(found, _over_all(family.extreme(sums)), out=found)
+        return found
+
+    def number_above(
+        self, noise: Values, width: float, arrays: ReusedArrays | None = None
+    ) -> NDArray[np.int64]:
+        """In how many members |noise| is above `width`, for draws as in `suprema`.
+
+        Few members are looked at one by one: those of a family of which the largest is above.
+        """
+        family, found = self.families[self._largest[0]], np.zeros(len(noise), np.int64)
+        for sums in self._sums(noise, arrays or ReusedArrays()):
+            are_above = family.extreme(sums) > width
+            draws = np.nonzero(are_above)[-1]
+            np.add.at(found, draws, family.number_above(sums[:, are_above], width))
+        return found
+
+    def _sums(self, noise: Values, arrays: ReusedArrays) -> Iterator[Values]:
+        """Noise on the `sums` of the largest family, along the first axis, for all members of the others.
+
+        Draws lie along the last axis, so that maxima are taken over long vectors. Ranges of the second largest
+        family are not listed: all that begin at one cell are taken at a time.
+        """
         through = [seen @ inverse for seen, inverse in zip(self._seen, self.inverses, strict=True)]
         table = np.moveaxis(noise, 0, -1)
         grows = [len(matrix) / matrix.shape[1] for matrix in through]
         for axis in sorted(range(len(grows)), key=lambda axis: (grows[axis], -axis)):  # what grows, last
             table = _taken_through(through[axis], table, axis, arrays)
         first, second = self._largest
-        extreme = self.families[first].extreme
         if second is None:
-            return _over_all(extreme(np.moveaxis(table, first, 0)))
+            yield np.moveaxis(table, first, 0)
+            return
         table = np.moveaxis(table, (second, first), (0, 1))
-        found = np.zeros(len(noise))
         for start in range(len(table) - 1):
             later = table[start + 1 :]
             ranges = np.subtract(later, table[start], out=arrays.of("ranges", later.shape))
-            np.maximum(found, _over_all(extreme(np.moveaxis(ranges, 1, 0))), out=found)
-        return found
+            yield np.moveaxis(ranges, 1, 0)
 
 
 class ReusedArrays:
@@ -394,65 +426,6 @@ def _largest_norm(family: CellFamily, inverse: Values, order: int) -> float:
         float(np.linalg.norm(prefixes[i + 1 :] - prefixes[i], ord=order, axis=1).max())
         for i in range(family.size)
     )
-
-
-@lru_cache(maxsize=256)
-def band(product: Product, beta: float) -> float | None:
-    """Half the width of a band for all members of a product, which fails with probability at most `beta`.
-
-    It is in deviations (for Laplace noise: scales) of the noise on a combination.
-
-    For noise on integers `slack` steps have to be added (`simulation`). None where there is neither of the two.
-    It is the smaller of a quantile of the simulated maximum and of the union bound over all members: both are
-    constants of the class, and each is a band by itself.
-    """
-    if product.families[0].laplace:
-        return _laplace_band(product, beta)
-    listed = product.members <= MOST_LISTED and all(f.members <= MOST_MEMBERS for f in product.families)
-    bound = _union_bound(product, beta) if listed else np.inf
-    if listed and beta < RARE:
-        return bound
-    return min(bound, extended_quantile(_sample(product), beta, product.norm(2)))
-
-
-def _laplace_band(product: Product, beta: float) -> float | None:
-    """A quantile needs many draws where the failure is rare; the union bound is nearly as small there."""
-    few = product.members <= laplace_sums.MOST_MEMBERS
-    bound = laplace_sums.union_bound(product.sizes, beta) if few else None
-    if draws_for(beta) > _draws(product):
-        return bound
-    found = safe_quantile(_sample(product), beta)
-    return found if bound is None else min(found, bound)
-
-
-def _union_bound(product: Product, beta: float) -> float:
-    """q with Σ P[|member| > q] = β: every member is normal, with a deviation that is a product along the axes."""
-    parts = zip(product.families, product.inverses, strict=True)
-    deviations = np.ones(1)
-    for family, inverse in parts:
-        along = np.linalg.norm(family.sets @ inverse, axis=1)
-        deviations = np.multiply.outer(deviations, along).ravel()
-    step = float(deviations.max()) / DEVIATIONS
-    classes = np.bincount(np.ceil(deviations / step).astype(np.int64))  # rounded up: the bound only grows
-    there = np.flatnonzero(classes)
-    number, sizes = classes[there], there * step * (1 + 1e-9)
-    most = -1.01 * float(ndtri(beta / product.members / 2)) * float(sizes[-1])
-    return where_it_falls(lambda q: 2 * float((number * ndtr(-q / sizes)).sum()) - beta, 0.0, most)
-
-
-def _draws(product: Product) -> int:
-    """How many draws of the noise are simulated."""
-    return min(max(USUAL_WORK // product.work, DRAWS), MOST_DRAWS)
-
-
-@found_once(64)
-def _sample(product: Product) -> Values:
-    """Simulated suprema over all members."""
-    laplace, draws = product.families[0].laplace, _draws(product)
-    block = max(1, BLOCK // product.at_once)
-    cells, arrays = tuple(len(matrix) for matrix in product.matrices), ReusedArrays()
-    noise = continuous_blocks(draws, cells, block, laplace=laplace)
-    return np.concatenate([product.suprema(each, arrays) for each in noise])
 
 
 def slack(product: Product) -> float:

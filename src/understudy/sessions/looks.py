@@ -61,6 +61,7 @@ from understudy.sessions.direct import (
 from understudy.sessions.knowledge import TOUCHING, Knowledge, Values, nearest
 from understudy.sessions.predicted_counts import predicted
 from understudy.sessions.purchase import PurchaseRequest, PurchaseResult
+from understudy.sessions.unknown_cells import part_of
 from understudy.theory.normal_law import ndtri
 
 FIRST = 0.15
@@ -90,7 +91,7 @@ class LookPurchase:
     made       how many of them were made before this one
     upto       how many are made with this one, which is drawn at the price of all between
     of_sum     the share of β, taken with the first look too, of the sum that is planned with all together
-    in_part    whether the one paid cell alone is looked at (`unknown_cells`)
+    in_part    whether the paid cells alone are looked at (`unknown_cells`)
     """
 
     kind: ClassVar[str] = "look"
@@ -255,7 +256,7 @@ class LookPurchase:
         table = narrowed(knowledge, self.marginal, self.paid, noisy, self._width(calibrator))
         variance = self._deviation(calibrator, self.upto) ** 2
         if self.is_last:
-            counts = np.array(noisy[self.paid][0]) if self.in_part else noisy
+            counts = part_of(noisy, self.paid) if self.in_part else noisy
             finish_sum(knowledge, looked_at, counts, variance)
         learn(knowledge, self.marginal, table, noisy, variance, only=self.paid if self.in_part else None)
         knowledge.first_looks.pop(asked, None)

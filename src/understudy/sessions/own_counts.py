@@ -9,7 +9,7 @@ from understudy.curator.pricing import SPARE
 from understudy.errors import InsufficientBudgetError
 from understudy.query.marginal import Marginal
 from understudy.sessions.beta_account import NEW_SESSION
-from understudy.sessions.beta_spending import LEAST_SHARE, least_share, part_of_left
+from understudy.sessions.beta_spending import EVEN, LEAST_SHARE, BetaSpending
 from understudy.sessions.calibrator import Calibrator, rounded
 from understudy.sessions.completing import CompletingPurchase
 from understudy.sessions.direct import BOUNDED, DirectPurchase, can_plan_sum
@@ -83,24 +83,21 @@ class OwnCountsOffers:
 
         Raises an `InsufficientBudgetError` in the currency `beta` where too little of β is left.
         """
-        expected = self.terms.ahead(asked) + 1
-        are_even, share = self._share(asked)
-        planned = 0.0 if are_even else self._share_of_sum(knowledge, marginal, share, expected)
+        spending, share = self._share(asked)
+        planned = self._share_of_sum(knowledge, marginal, share, spending, asked=asked)
         whole = DirectPurchase.of(self.calibrator, knowledge, marginal, share, of_sum=planned)
         part = None if self.terms.is_direct else whole.of_unknown(self.calibrator)
-        if part is None or not self.permission.is_no_dearer(part, whole.of_all(self.calibrator)):
-            return whole
-        return part
+        if part is None or (part.measured.by and knowledge.sums.may_be_worth_it):
+            return whole  # sums are of whole tables
+        return part if self.permission.is_no_dearer(part, whole.of_all(self.calibrator)) else whole
 
-    def _share(self, asked: int) -> tuple[bool, float]:
-        """Whether shares of β are even, and the one that the next question gets; raises as `_usual` does."""
-        beta, expected = self.permission.beta, self.terms.ahead(asked) + 1
-        are_even = self.permission.are_shares_even(asked=asked)
-        part = 1 / expected if are_even else part_of_left(beta.counts_bought, expected)
-        share = rounded(beta.left * part)
+    def _share(self, asked: int) -> tuple[BetaSpending, float]:
+        """How shares of β fall now, and the one that the next question gets; raises as `_usual` does."""
+        beta, spending = self.permission.beta, self.permission.spending(asked=asked)
+        share = rounded(beta.left * spending.part(beta.counts_bought, self.terms.ahead(asked) + 1))
         if share < LEAST_SHARE:
             raise InsufficientBudgetError(requested=inf, remaining=0.0, currency="beta", remedy=NEW_SESSION)
-        return are_even, share
+        return spending, share
 
     def within(self, marginal: Marginal, width: float, *, asked: int) -> WithinPurchase:
         """The sums of a marginal within `width` people, with the share of β that own counts get.
@@ -111,16 +108,18 @@ class OwnCountsOffers:
         share = 0.0 if certain else self._share(asked)[1]
         return WithinPurchase.of(self.calibrator, marginal, width, share, certain=certain)
 
-    def _share_of_sum(self, knowledge: Knowledge, marginal: Marginal, share: float, expected: int) -> float:
+    def _share_of_sum(
+        self, knowledge: Knowledge, marginal: Marginal, share: float, spending: BetaSpending, *, asked: int
+    ) -> float:
         """The part of a count's share of β that goes to the sum that it plans: none unless that is worth it.
 
         What is left to the count itself is no less than the least share that any count can still get. So a count
         with a sum is no dearer than the allowance takes counts to be.
         """
-        if not knowledge.sums.are_worth_it:
+        if spending is EVEN or not knowledge.sums.are_worth_it:
             return 0.0
         beta, planned = self.permission.beta, rounded(SUM_SHARE * share)
-        least = least_share(beta.left, beta.counts_bought, expected)
+        least = spending.least(beta.left, beta.counts_bought, self.terms.ahead(asked) + 1)
         return planned if share - planned >= least and can_plan_sum(self.calibrator, marginal) else 0.0
 
     def counts(self, knowledge: Knowledge, marginal: Marginal, *, asked: int) -> OwnCounts:
@@ -138,7 +137,7 @@ class OwnCountsOffers:
             return certain
         usual, certain = self._offers(knowledge, marginal, asked=asked)
         direct = cheaper(usual, certain)
-        if usual is None or self.permission.are_shares_even(asked=asked):
+        if usual is None or self.permission.spending(asked=asked) is EVEN:
             return direct
         look = LookPurchase.of(self.calibrator, knowledge, usual)
         if look is not None:

@@ -9,7 +9,7 @@ from understudy.errors import RefusedError
 from understudy.query.marginal import Marginal
 from understudy.sessions.allowance import Allowance
 from understudy.sessions.beta_account import BetaAccount
-from understudy.sessions.beta_spending import LEAST_SHARE, least_share
+from understudy.sessions.beta_spending import CAREFUL, EVEN, GENEROUS, LEAST_SHARE, BetaSpending
 from understudy.sessions.calibrator import Calibrator
 from understudy.sessions.looks import FIRST, dearer
 from understudy.sessions.purchase import Purchase
@@ -23,7 +23,7 @@ class Permission:
     Promise     At every moment a session has cost at most 3/2 of what the questions so far would have cost by
                 themselves, and three single counts, if nothing is bought ahead that is not permitted here.
     Why         The `allowance` has rule and proof. It rests on the least share of β that any later count can get:
-                that is found here, and own counts keep to it (`are_shares_even`, `own_counts`).
+                that is found here, and own counts keep to it (`spending`, `own_counts`).
     Privacy     Prices, questions and shares are public.
     """
 
@@ -38,40 +38,57 @@ class Permission:
         """Whether the allowance permits purchases ahead of a question, beside those planned. Histograms have β of
         their own.
 
-        What may follow is reckoned with: falling shares of β for counts, in several looks; or, after a main class,
-        even shares in one look, which are less dear in the end (`are_shares_even`). Not permitted is what leaves
-        later counts less than `LEAST_SHARE` of β, and what the ledger has no price for, such as little noise under
-        a `gdp` filter.
+        What may follow is reckoned with: careful shares of β for counts, in several looks; or, after a main class,
+        even shares in one look, which are less dear in the end (`spending`). Not permitted is what leaves later
+        counts less than `LEAST_SHARE` of β, and what the ledger has no price for, such as little noise under a
+        `gdp` filter.
         """
-        left, all_ahead = self.beta.left_after(purchases), (*self.planned, *purchases)
+        if self._keeps(CAREFUL, purchases, asked=asked, question=question):
+            return True
+        is_main = any(self.beta.is_main(purchase) for purchase in purchases)
+        return is_main and self._keeps(EVEN, purchases, asked=asked, question=question)
+
+    def _keeps(
+        self,
+        spending: BetaSpending,
+        purchases: Sequence[Purchase] = (),
+        *,
+        asked: int,
+        question: Marginal | None = None,
+    ) -> bool:
+        """Whether the allowance permits purchases ahead, if counts get shares of β by `spending` from now on."""
+        left, expected = self.beta.left_after(purchases), self.terms.ahead(asked) + 1
+        least = spending.least(left, self.beta.counts_bought, expected)
+        if spending is not EVEN:
+            least *= 1 - FIRST  # what the last of several looks has
+        if least < LEAST_SHARE:
+            return False
+        all_ahead = (*self.planned, *purchases)
         events = [self.calibrator.charged(purchase.event(self.calibrator)) for purchase in all_ahead]
-        expected = self.terms.ahead(asked) + 1
-        shares = [least_share(left, self.beta.counts_bought, expected) * (1 - FIRST)]
-        if any(self.beta.is_main(purchase) for purchase in purchases):
-            shares.append(left / expected)
         try:
-            return any(
-                self.allowance.permits(
-                    events,
-                    least_share=least,
-                    dearer=dearer(self.calibrator),
-                    asked=asked,
-                    question=question,
-                )
-                for least in shares
-                if least >= LEAST_SHARE
+            return self.allowance.permits(
+                events,
+                least_share=least,
+                dearer=dearer(self.calibrator),
+                asked=asked,
+                question=question,
             )
         except RefusedError:
             return False
 
-    def are_shares_even(self, *, asked: int) -> bool:
-        """Whether counts get even shares of β, and are bought in one look.
+    def spending(self, *, asked: int) -> BetaSpending:
+        """How the shares of β of own counts fall: as generously as the allowance permits.
 
-        They do after a main class, for which the allowance may have reckoned with that: few counts follow it, and
-        the dearest of them decides when it may be bought. When the allowance permits falling shares again, they
-        get these.
+        Generous shares may become the least: they are given where the allowance permits what was bought ahead with
+        counts as dear as those can be. Else careful ones, with which everything ahead was permitted; or even ones,
+        in one look, after a main class for which the allowance reckoned with these: few counts follow it, and the
+        dearest of them decides when it may be bought.
         """
-        return self.terms.is_direct or (self.beta.has_main_class and not self.permits([], asked=asked))
+        if self.terms.is_direct:
+            return EVEN
+        if self._keeps(GENEROUS, asked=asked):
+            return GENEROUS
+        return EVEN if self.beta.has_main_class and not self._keeps(CAREFUL, asked=asked) else CAREFUL
 
     def is_no_dearer(self, purchase: Purchase, other: Purchase) -> bool:
         """Whether no row pays more for a purchase than for another one, as the ledger accounts for both.

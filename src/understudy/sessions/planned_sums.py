@@ -148,6 +148,11 @@ class PlannedSums:
         """Whether sums should be planned: enough of the latest counts could have used one."""
         return self.recent >= OFTEN
 
+    @property
+    def may_be_worth_it(self) -> bool:
+        """Whether one of the latest counts could have used a sum: more may come."""
+        return self.recent >= 1 / 2
+
     # ---- purchases
 
     def begin(self, by: Clique, where: Box, *, share: float, weight: float) -> None:

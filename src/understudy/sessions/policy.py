@@ -15,7 +15,7 @@ from understudy.query.box import Box
 from understudy.query.marginal import Marginal
 from understudy.rational import Number
 from understudy.sessions.beta_account import CELLS, HISTOGRAMS, TOTAL, BetaAccount
-from understudy.sessions.beta_spending import BEFORE, LEAST_SHARE, part_of_class, part_of_left
+from understudy.sessions.beta_spending import BEFORE, LEAST_SHARE, part_of_class
 from understudy.sessions.calibrator import Calibrator, coarse, rounded
 from understudy.sessions.completing import CompletingPurchase
 from understudy.sessions.direct import DirectPurchase
@@ -90,7 +90,7 @@ class PurchasePolicy:
         self._marginals_rental, self._cells_rental = self.record.marginals_rental, self.record.cells_rental
         self._permission = Permission(calibrator, terms, self._allowance, self.beta)
         self._own_counts = OwnCountsOffers(calibrator, terms, self._permission)
-        self._offered: dict[tuple[str, bool], HistogramPurchase] = {}
+        self._offered: dict[tuple[str, bool, float], HistogramPurchase] = {}
         self._tried: dict[int, float] = {}
         self._saved_for = 0
         self._domain = calibrator.curator.domain
@@ -219,12 +219,13 @@ class PurchasePolicy:
         return histograms
 
     def _histogram(self, name: str, *, plain: bool) -> HistogramPurchase:
-        """The histogram of an attribute, for its cells only where `plain`: always the same one."""
-        if (name, plain) not in self._offered:
+        """The histogram of an attribute, for its cells only where `plain`: the same one for equal shares of β."""
+        part = (CELLS if plain else HISTOGRAMS) / len(self._domain)
+        share = coarse(max(self.beta.left * part, LEAST_SHARE))
+        if (name, plain, share) not in self._offered:
             make = HistogramPurchase.cells if plain else HistogramPurchase.of
-            share = float(self._terms.beta) / len(self._domain) * (CELLS if plain else HISTOGRAMS)
-            self._offered[name, plain] = make(self._calibrator, name, share, self._single_price)
-        return self._offered[name, plain]
+            self._offered[name, plain, share] = make(self._calibrator, name, share, self._single_price)
+        return self._offered[name, plain, share]
 
     def ranges(self, marginal: Marginal, name: str, *, most: float, asked: int) -> ProductPurchase | None:
         """All ranges of an attribute in each group of a marginal by it, which tell every quantile there.
@@ -301,7 +302,8 @@ class PurchasePolicy:
 
         None where that is not expected, or was tried before, and where the allowance does not permit both.
         """
-        part = part_of_left(self.beta.counts_bought, self._terms.ahead(asked) + 1)
+        spending = self._permission.spending(asked=asked)
+        part = spending.part(self.beta.counts_bought, self._terms.ahead(asked) + 1)
         share = rounded(self.beta.left_after([wanted]) * part)  # what is left beside the class
         if share < LEAST_SHARE:
             return None

@@ -21,7 +21,8 @@ from understudy.query.box import Box, from_plain, plain
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.sessions.calibrator import Calibrator
-from understudy.sessions.families import Kind, Product, band, product_of, slack
+from understudy.sessions.class_band import band
+from understudy.sessions.families import Kind, Product, product_of, slack
 from understudy.sessions.knowledge import Interval, IntervalTable, Knowledge
 from understudy.sessions.purchase import PurchaseRequest, PurchaseResult
 from understudy.theory.normal_law import ndtri

@@ -51,7 +51,7 @@ class PurchaseRecord:
         self._calibrator = calibrator
         self._terms = terms
         self._domain = calibrator.curator.domain
-        self.beta = BetaAccount(float(terms.beta), rows_are_public=calibrator.relation.rows_are_public)
+        self.beta = BetaAccount(float(terms.beta))
         self.allowance = Allowance(calibrator, terms, nothing_released)
         self.ski_rental = SkiRental(calibrator)
         self.marginals_rental = MarginalsSkiRental()

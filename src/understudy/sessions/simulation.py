@@ -43,6 +43,9 @@ SEED = 20
 LATTICE = 9
 """The stream of draws on the lattice."""
 
+UNIFORM = 10
+"""The first word of the streams of uniform numbers."""
+
 BISECTIONS = 40
 
 
@@ -55,6 +58,11 @@ def continuous(shape: tuple[int, ...], *, laplace: bool = False, stream: int = 0
     """Simulated noise of deviation (for Laplace: scale) 1; of other streams, independent noise."""
     generator = np.random.default_rng((SEED, stream))
     return generator.laplace(size=shape) if laplace else generator.standard_normal(size=shape)
+
+
+def uniform(shape: tuple[int, ...], *, stream: int) -> Values:
+    """Numbers between 0 and 1, independent of all simulated noise; of other streams, independent ones."""
+    return np.random.default_rng((SEED, UNIFORM, stream)).random(shape)
 
 
 def continuous_blocks(
