@@ -213,13 +213,13 @@ def test_prices_of_other_questions_change_nothing():
     assert list(map(told, waiting[::-1])) == first[::-1]
 
 
-@pytest.mark.parametrize("seed", [123, 180])
+@pytest.mark.parametrize("seed", [268, 368])
 def test_leaving_out_a_look_makes_no_statement_dearer_than_its_price(seed):
-    """With fewer purchases the ledger's joint bound can be larger: these cost 1.75 and 1.25 times their price."""
+    """With fewer purchases the ledger's joint bound can be larger: these cost 1.61 and 1.30 times their price."""
     assert 0 < dearest(seed, kept=True) <= 1
 
 
-@pytest.mark.parametrize("seed", [123, 180])
+@pytest.mark.parametrize("seed", [268, 368])
 def test_a_plan_from_which_looks_are_left_out_whatever_that_costs_is_noticed(monkeypatch, seed):
     monkeypatch.setattr(Buyer, "keep_to", lambda self, plan, marginal, asking: None)
     assert dearest(seed, kept=True) > 1.1
@@ -235,10 +235,10 @@ def test_a_look_that_is_made_to_keep_the_price_changes_no_answer(monkeypatch):
         needless.append(self.journal.length - before)
 
     monkeypatch.setattr(Buyer, "keep_to", counted)
-    one = curator(SMALL, seed=123, budget=Budget.of(1000, delta=1e-6))
-    session, draw = session_of(one, alpha=0.02, beta=0.05, queries=300), np.random.default_rng(123)
+    one = curator(SMALL, seed=268, budget=Budget.of(1000, delta=1e-6))
+    session, draw = session_of(one, alpha=0.02, beta=0.05, queries=300), np.random.default_rng(268)
     told = []
-    for _ in range(30):
+    for _ in range(41):
         question, spent = generated(draw), one.ledger.spent.units
         told += [
             (part, cells.answer) for part, cells in zip(question, session.counts(question).cells, strict=True)
