@@ -82,7 +82,7 @@ def random_guess(domain: Domain, draw: Draw) -> Guess:
 
 def random_merging(domain: Domain, draw: Draw) -> Merging:
     counts = [draw.integers(0, 20, attribute.size).astype(np.float64) for attribute in domain]
-    return Merging.of(domain, counts, float(draw.choice([0, 5, 15, 1e6])))
+    return Merging.of(domain, counts, float(draw.choice([0, 5, 15, 1e6])), counts)
 
 
 def plain(domain: Domain, draw: Draw) -> list[Marginal]:

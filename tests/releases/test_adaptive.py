@@ -251,6 +251,7 @@ def test_error_bars_hold_jointly(epsilon, neighbours, mutant):
     assert_covers(ratios, 0.05, mutant=mutant)
 
 
+# What is told is nearer than the noise that bars are made for, as a column's values together say more than each.
 def test_error_bars_of_columns_that_are_measured_again_hold_jointly():
     ratios = []
     for seed in range(RUNS):
@@ -259,7 +260,7 @@ def test_error_bars_of_columns_that_are_measured_again_hold_jointly():
         assert outcome.proof["rounds"] == 0
         assert all(np.isfinite(a.error).all() for a in outcome.answers)
         ratios.append(furthest(run, outcome))
-    assert_covers(ratios, 0.05, mutant=0.35)
+    assert_covers(ratios, 0.05, mutant=0.2)
 
 
 def test_error_bars_of_a_sweep_hold_jointly():

@@ -385,11 +385,10 @@ def test_rows_near_their_targets_meet_them_all_at_once():
 def test_rows_that_still_move_when_the_work_is_done_meet_columns_and_pairs_again(monkeypatch):
     """Columns that are off after all targets are right after the last stage."""
     rows, exact = 6_000, classes(6_000)
-    answers = [told(c, table(TEN, c, exact)) for order in (1, 3) for c in combinations(TEN.names, order)]
+    answers = [told(c, table(TEN, c, exact)) for order in (1, 2) for c in combinations(TEN.names, order)]
     draw = np.random.default_rng(4)
     drawn = {name: draw.integers(0, 6, rows) for name in TEN.names}
     standin = as_drawn(monkeypatch, TEN, drawn)
-    monkeypatch.setattr(agreement_module, "is_far", lambda _: False)
     monkeypatch.setattr(agreement_module, "COLUMNS_OFF", np.inf)
     monkeypatch.setattr("understudy.releases.row_agreement.LITTLE_WORK", 1)
     monkeypatch.setattr("understudy.releases.row_agreement.SWEEPS", 1)
@@ -399,13 +398,13 @@ def test_rows_that_still_move_when_the_work_is_done_meet_columns_and_pairs_again
         found = agreeing_rows(standin, answers, rows, np.random.default_rng(0))
         apart[limit] = orders_apart(found, exact)
     assert apart[0.25][0] < apart[1.0][0] / 2
-    assert apart[0.25][1] < apart[1.0][1]
+    assert apart[0.25][1] < apart[1.0][1] / 2
 
 
 def test_rows_whose_larger_targets_add_up_to_other_columns_meet_the_columns_at_last(monkeypatch):
     """Noisy triples that are kept positive tell too many people in rare values; the columns know better.
 
-    Beside the triples, columns are met as well as alone, and rows stay nearer to the triples.
+    Beside the triples, columns are met nearly as well as alone, and rows stay nearer to the triples.
     """
     rows, draw = 8_000, np.random.default_rng(6)
     domain = Domain(tuple(Bins.integers(f"b{i}", 0, 1) for i in range(9)))
@@ -427,7 +426,7 @@ def test_rows_whose_larger_targets_add_up_to_other_columns_meet_the_columns_at_l
     (without, before), (alone, left), (columns, every) = far
     assert without > 20 / rows
     assert alone <= 2 / rows
-    assert columns <= 2 / rows
+    assert columns <= min(6 / rows, without / 4)
     assert every < left < 1.1 * before
 
 
@@ -505,8 +504,11 @@ def test_rows_are_looked_at_from_any_row_on_and_after_the_last_comes_the_first()
     np.testing.assert_allclose(agreement.off, again.off, atol=1e-2)
 
 
-def test_what_is_in_the_way_is_the_sum_of_the_slopes_of_all_targets_that_hold_an_attribute():
+def test_what_is_in_the_way_is_the_sum_of_the_slopes_of_all_targets_that_hold_an_attribute(monkeypatch):
     """In 16-bit numbers, with tables of more and of fewer cells than rows, in any order of the targets."""
+    monkeypatch.setattr(
+        "understudy.releases.row_agreement.WIDTH", 1.5
+    )  # some losses are as steep as they can be
     drawn, cliques = independent(90), [("d",), ("a", "b", "c"), ("a", "b", "d"), ("b", "d"), ("b", "c", "d")]
     answers = [told(c, table(SMALL, c, people(5000))) for c in cliques]
     lines, weights = as_lines(SMALL, drawn), [2.0, 1.0, 1.0, 3.0, 1.0]

@@ -48,14 +48,19 @@ class Merging:
         return cls(domain, tuple(np.arange(n) for n in sizes), tuple(np.ones(n) for n in sizes))
 
     @classmethod
-    def of(cls, domain: Domain, counts: Iterable[Values], threshold: float) -> Merging:
-        """Values whose noisy count is below the threshold, joined with rare neighbours until they reach it."""
+    def of(
+        cls, domain: Domain, counts: Iterable[Values], threshold: float, likely: Iterable[Values]
+    ) -> Merging:
+        """Values whose noisy count is below the threshold, joined with rare neighbours until they reach it.
+
+        Shares in a group are those of `likely` counts, none of which is negative.
+        """
         starts, shares = [], []
-        for noisy in counts:
+        for noisy, expected in zip(counts, likely, strict=True):
             begin = rare_together(noisy, threshold)
-            likely = simplex(noisy, max(float(noisy.sum()), 1.0)) + 1e-9
+            held = expected + 1e-9
             starts.append(begin)
-            shares.append(likely / np.repeat(np.add.reduceat(likely, begin), _widths(begin, noisy.size)))
+            shares.append(held / np.repeat(np.add.reduceat(held, begin), _widths(begin, noisy.size)))
         return cls(domain, tuple(starts), tuple(shares))
 
     @cached_property

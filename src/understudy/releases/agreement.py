@@ -13,7 +13,8 @@ Rows that are near their targets meet all of them at once. Those that are far, a
 those of long tables, for which that takes too much work, meet the large targets in rounds (`meet_in_rounds`).
 Where a long table has few kinds of rows, they are drawn by weights instead (`raking`) and moved a little. Rows
 that have met all targets, at once or in rounds, meet columns and pairs together with the larger targets then
-(`meet_beside`); where they still move, or stay away from the columns, they meet columns and pairs alone at last.
+(`meet_beside`). Where they stay away from the columns then, or where there are no larger targets and they still
+move, they meet columns and pairs alone at last: that takes them away from larger targets.
 """
 
 from __future__ import annotations
@@ -66,7 +67,8 @@ FAR = 0.07
 about thirty times as many values."""
 
 STILL_MOVING = 0.25
-"""Of the rows that were looked at last for all targets: where more were moved, columns and pairs are met again."""
+"""Of the rows that were looked at last for all targets, where none of these is larger than a pair: if more were
+moved, columns and pairs are met again."""
 
 COLUMNS_OFF = 0.12
 """How far rows may be from the columns, over their mean distance from all targets, before they meet columns and
@@ -79,7 +81,7 @@ LAST_WORK = 80_000_000
 RAKED_WORK, RAKED_TRIED = 3_400_000_000, 400
 """Nanoseconds in which rows that were raked settle, and how many of them are tried at a time: few must move."""
 
-COLUMN_WEIGHT, PAIR_WEIGHT = 0.06, 0.1
+COLUMN_WEIGHT, PAIR_WEIGHT = 0.03, 0.05
 """Of the losses of columns and pairs that rows meet together with larger targets, for each of those that holds
 them."""
 
@@ -114,10 +116,9 @@ def agreeing_rows(
         _, settled = meet_in_rounds(domain, lines, asked, zeros, rng)
     else:
         every.descend(rng)
-        near = near_columns(every)
+        settled = near_columns(every) and every.moving <= STILL_MOVING
         if int(every.places.width.max()) > 2:
-            near = meet_beside(domain, lines, asked, zeros, rng, work=LAST_PART * rounds_work(rows))
-        settled = near and every.moving <= STILL_MOVING
+            settled = meet_beside(domain, lines, asked, zeros, rng, work=LAST_PART * rounds_work(rows))
     if not settled and (small := small_targets(asked)):
         RowAgreement.of(domain, lines, small, zeros).descend(rng, looks=LAST_WORK // len(small))
     return {name: line.astype(np.int64) for name, line in zip(domain.names, lines, strict=True)}

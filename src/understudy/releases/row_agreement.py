@@ -36,8 +36,9 @@ from understudy.releases.table_places import AttributeTables, TablePlaces
 Lines = NDArray[np.unsignedinteger[Any]]
 """Rows, a line for each attribute: in the fewest bits, for every pass reads all of them."""
 
-WIDTH = 1.5
-"""Rows up to which the loss of a cell is quadratic."""
+WIDTH = 10.0
+"""Rows up to which the loss of a cell is quadratic, at least. Answers have noise of that size, and need not be
+met to the row: what the cells of many targets say together is nearer to the table than what each says."""
 
 SWEEPS, MORE_SWEEPS = 2, 4
 """How often each row is looked at, and how often where that is little work; a second look finds a tenth of what

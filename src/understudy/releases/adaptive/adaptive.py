@@ -29,6 +29,7 @@ from understudy.query.marginal import Marginal
 from understudy.query.merging import Merging
 from understudy.releases.adaptive.beta import ROWS_PART, BetaShares
 from understudy.releases.adaptive.learner import ROUGH, Learner
+from understudy.releases.adaptive.likely_counts import likely_counts
 from understudy.releases.adaptive.one_way import OneWayBars, OneWayShares
 from understudy.releases.adaptive.pick import Candidates
 from understudy.releases.adaptive.rounds import Rounds
@@ -272,7 +273,7 @@ class _Adaptive:
             Measurement(marginal.by, answer.noisy, 1 / evidence.precision(price))
             for marginal, answer, price in zip(marginals, found, prices, strict=True)
         ]
-        merging = self._merged(Merging.of(run.domain, [m.counts for m in known], self.rule.merge))
+        merging = self._merged(known)
         one_way = OneWayBars(merging, float(run.curator.rows) if public else None, run.rounded)
         for answer, first in zip(found, known, strict=True):
             evidence.prove(evidence.plain, first.clique, answer.noisy, answer.error)
@@ -281,7 +282,7 @@ class _Adaptive:
         self.useful = self._any_useful(merging)
         if len(self.candidates) and not self.useful:
             known = self._again(marginals, known)
-            merging = self._merged(Merging.of(run.domain, [m.counts for m in known], self.rule.merge))
+            merging = self._merged(known)
         learner = Learner(evidence, merging, self.constraints, self.rule.cells)
         for own_table, begin in zip(known, merging.starts, strict=True):
             merged = np.add.reduceat(own_table.counts, begin)
@@ -313,8 +314,14 @@ class _Adaptive:
             both.append(old.averaged(Measurement(old.clique, answer.noisy, 1 / evidence.precision(price))))
         return both
 
-    def _merged(self, merging: Merging) -> Merging:
-        """The merging, but for attributes that a constraint speaks of: it is about their values."""
+    def _merged(self, known: Sequence[Measurement]) -> Merging:
+        """Rare values together, but for attributes that a constraint speaks of: it is about their values."""
+        merging = Merging.of(
+            self.run.domain,
+            [m.counts for m in known],
+            self.rule.merge,
+            [likely_counts(m.counts, m.variance) for m in known],
+        )
         kept = {name for constraint in self.constraints for name in constraint.clique}
         use = [self.evidence.plain if name in kept else merging for name in self.run.domain.names]
         return Merging(
