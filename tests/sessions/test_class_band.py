@@ -11,7 +11,8 @@ from scipy.special import bdtr
 from statistical import assert_at_most
 from understudy.sessions import class_band
 from understudy.sessions.class_band import band, union_bound
-from understudy.sessions.families import CellFamily, Product, product_of
+from understudy.sessions.families import CellFamily
+from understudy.sessions.family_product import Product, product_of
 from understudy.sessions.simulation import DOUBT
 from understudy.theory.normal_law import ndtr
 

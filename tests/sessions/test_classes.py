@@ -17,9 +17,10 @@ from understudy.privacy.relation import Neighbours
 from understudy.query.marginal import Marginal
 from understudy.query.residuals import centred, parts_of
 from understudy.query.workload import marginals
-from understudy.sessions import class_band, families, simulation
+from understudy.sessions import class_band, family_product, simulation
 from understudy.sessions.class_band import band
-from understudy.sessions.families import CellFamily, product_of, slack
+from understudy.sessions.families import CellFamily
+from understudy.sessions.family_product import product_of, slack
 from understudy.sessions.opening import session as session_of
 from understudy.sessions.simulation import SEED, extended_quantile, safe_quantile
 from understudy.sessions.terms import conjunctions, pool, ranges
@@ -79,7 +80,7 @@ def test_a_simulation_does_not_depend_on_its_blocks(laplace, monkeypatch):
     monkeypatch.setattr(class_band, "MOST_DRAWS", 100)
     monkeypatch.setattr(class_band, "DRAWS", 100)
     monkeypatch.setattr(class_band, "BLOCK", 7 * whole.at_once)
-    rooms = families.ReusedArrays()
+    rooms = family_product.ReusedArrays()
     apart = [whole.suprema(block, rooms) for block in np.split(drawn, [60, 61])]
     for other in (class_band._sample._function(whole), np.concatenate(apart)):
         assert other == pytest.approx(whole.suprema(drawn), rel=1e-12)

@@ -28,7 +28,7 @@ from understudy.sessions.calibrator import Calibrator
 from understudy.sessions.class_band import band
 from understudy.sessions.completing import CompletingPurchase
 from understudy.sessions.direct import DirectPurchase
-from understudy.sessions.families import product_of
+from understudy.sessions.family_product import product_of
 from understudy.sessions.histogram import HistogramPurchase, RowCountPurchase
 from understudy.sessions.knowledge import Knowledge
 from understudy.sessions.looks import FirstLook, LookPurchase

@@ -12,7 +12,7 @@ import pytest
 
 from session_table import curator
 from understudy.ledger.asking_lock import AskingLock
-from understudy.sessions import allowance, families, found_once, one_way
+from understudy.sessions import allowance, families, family_product, found_once, one_way
 from understudy.sessions.found_once import planned
 from understudy.sessions.opening import session as session_of
 
@@ -49,8 +49,8 @@ def opened(queries=100):
 def weighing(monkeypatch):
     """The weights of all ranges take as long as a test wants."""
     families._minimax_weights.begin()
-    families._product.cache_clear()  # a product keeps what it is made of
-    families._norm.cache_clear()
+    family_product._product.cache_clear()  # a product keeps what it is made of
+    family_product._norm.cache_clear()
     slowly = Slowly(families._minimax_weights._function)
     monkeypatch.setattr(families._minimax_weights, "_function", slowly)
     yield slowly

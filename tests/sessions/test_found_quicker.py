@@ -18,7 +18,7 @@ from understudy.query.linear import LinearQuery
 from understudy.sessions import calibrator as calibrators
 from understudy.sessions import marginals_class
 from understudy.sessions.box_bounds import BoxBounds
-from understudy.sessions.families import product_of
+from understudy.sessions.family_product import product_of
 from understudy.sessions.knowledge import Knowledge
 from understudy.sessions.one_way import OneWay
 from understudy.sessions.opening import session as session_of

@@ -12,7 +12,8 @@ import understudy as us
 from statistical import assert_at_most
 from understudy.declaration.file import parse
 from understudy.sessions.class_band import band
-from understudy.sessions.families import CellFamily, Product, product_of
+from understudy.sessions.families import CellFamily
+from understudy.sessions.family_product import Product, product_of
 from understudy.sessions.laplace_sums import MOST_SIZES, tails, union_bound
 from understudy.sessions.terms import ranges
 

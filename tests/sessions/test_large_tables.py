@@ -14,7 +14,7 @@ from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.query.workload import marginals
 from understudy.sessions.calibrator import Calibrator
-from understudy.sessions.families import product_of
+from understudy.sessions.family_product import product_of
 from understudy.sessions.histogram import HistogramPurchase
 from understudy.sessions.opening import session as session_of
 from understudy.sessions.product_class import ProductPurchase, resolution_for

@@ -19,7 +19,8 @@ from understudy.query.workload import marginals
 from understudy.rational import exact
 from understudy.sessions import ski_rental
 from understudy.sessions.class_band import band
-from understudy.sessions.families import CellFamily, product_of
+from understudy.sessions.families import CellFamily
+from understudy.sessions.family_product import product_of
 from understudy.sessions.one_way import half_widths, shape, suprema
 from understudy.sessions.opening import session as session_of
 from understudy.sessions.simulation import continuous, where_it_falls

@@ -17,7 +17,8 @@ on without a certificate, from a stand-in that is fitted to everything that was 
     purchase, calibrator, funds       the interface of purchases, their prices, and whether they can be paid
     histogram, direct,                the kinds of purchases
     product_class, marginals_class
-    families, class_band              bands that hold for a whole class at once
+    families, family_product,         classes of questions, and bands that hold for all members of one at once
+    class_band
     purchase_journal, answer_memory   the purchases in the ledger; answers that are given again
     asking                            one question: who pays for it, and under which request
     fitted_standin                    the stand-in that answers uncertified

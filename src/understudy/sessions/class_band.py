@@ -27,7 +27,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.sessions import laplace_sums
-from understudy.sessions.families import DRAWS, MOST_MEMBERS, Product, ReusedArrays
+from understudy.sessions.families import MOST_MEMBERS
+from understudy.sessions.family_product import DRAWS, Product, ReusedArrays
 from understudy.sessions.found_once import found_once
 from understudy.sessions.simulation import (
     DOUBT,
@@ -47,7 +48,7 @@ MOST_DRAWS = 1 << 15
 """Draws of the noise that the largest errors over a class are simulated with at most."""
 
 USUAL_WORK = 1 << 24
-"""Numbers that such a simulation goes through where that is enough for `families.DRAWS` draws."""
+"""Numbers that such a simulation goes through where that is enough for `family_product.DRAWS` draws."""
 
 BLOCK = 1 << 19
 """Numbers that a simulation goes through at once: they stay near the processor, and no threads are woken."""

@@ -22,7 +22,8 @@ from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.sessions.calibrator import Calibrator
 from understudy.sessions.class_band import band
-from understudy.sessions.families import Kind, Product, product_of, slack
+from understudy.sessions.families import Kind
+from understudy.sessions.family_product import Product, product_of, slack
 from understudy.sessions.knowledge import Interval, IntervalTable, Knowledge
 from understudy.sessions.purchase import PurchaseRequest, PurchaseResult
 from understudy.theory.normal_law import ndtri
