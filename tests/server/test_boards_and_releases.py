@@ -93,7 +93,7 @@ def test_a_release_that_is_refused_says_why_and_a_large_one_needs_a_yes(tmp_path
     """One is too dear, one takes more than a quarter of the budget, and that one is made by who is sure."""
     configured = config(people(tmp_path, rows=300), releases=tmp_path / "releases")
     (cy,) = tokens(configured, "cy", role="custodian")
-    given = {"table": "people", "workload": "all-1-way", "method": "residual", "rows": 0}
+    given = {"table": "people", "workload": "1-way", "method": "residual", "rows": 0}
     with serving(configured) as service:
         custodian = Client(service, cy)
         whole = custodian.get("/v1/tables/people")[1]["budget"]["epsilon"]

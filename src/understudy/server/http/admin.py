@@ -77,7 +77,7 @@ class ReleaseBody(_AdminBody):
     name: str = Field(max_length=100)
     table: str = Field(max_length=200)
     epsilon: float = Field(gt=0, allow_inf_nan=False)
-    workload: str = Field("", max_length=200, pattern=r"^(all-[1-9]-way)?$")
+    workload: str = Field("", max_length=200, pattern=r"^((all-)?[1-9]-way)?$")
     method: Annotated[str, AfterValidator(_offered), Field(json_schema_extra={"enum": ["", *OFFERED]})] = ""
     rows: int | None = Field(None, ge=0, le=10**9)
     seconds: float | None = Field(None, gt=0, allow_inf_nan=False)
