@@ -53,6 +53,7 @@ from understudy.sessions.direct import (
     learn,
     measured_of,
     narrowed,
+    normal_variance,
     of_sum_in,
     plain_part,
     plain_sum,
@@ -221,8 +222,7 @@ class LookPurchase:
 
     def _deviation(self, calibrator: Calibrator, upto: int) -> float:
         """That of the normal error after so many looks, in people."""
-        moved = calibrator.curator.calibration.sensitivity(self.measured)
-        return (float(moved.l2_squared) / 2 / float(self._price(0, upto).amount)) ** 0.5
+        return normal_variance(calibrator, self.measured, self._price(0, upto)) ** 0.5
 
     def _half_width(self, calibrator: Calibrator, upto: int) -> float:
         """Half the width of the band after so many looks, in people."""
