@@ -121,6 +121,8 @@ class LookPurchase:
             tails[0] / tails[-1]
         ) ** 2 / 4  # the band is as wide as what may be told: it is cut at an end
         parts = [part for i in range(LOOKS - 1) if (part := first * GROWTH**i) <= MOST_EARLY]
+        if not parts:
+            return None  # the share is so large that an early band is much wider than the last
         looks = cls.split(calibrator, direct, *parts)
         upto = looks._due(calibrator, near)
         return None if upto == len(looks.prices) else replace(looks, upto=upto)
