@@ -130,6 +130,14 @@ def test_under_a_pure_epsilon_and_on_small_tables_counts_are_bought_in_one_look(
     assert {kind for kind, *_ in kinds(narrow)} == {"fresh"}
 
 
+@pytest.mark.parametrize("beta", [0.28, 0.3, 0.5, 0.9, 0.999])
+def test_a_large_share_of_beta_leaves_no_early_look_and_the_count_is_bought_in_one(beta):
+    session = opened(beta=beta, queries=1, noise="gaussian")
+    answer = session.ask_marginal(RARE)
+    assert kinds(session) == [("look", 0, 1) if beta < 0.29 else ("fresh", 0, 0)]
+    assert answer.error <= session.width
+
+
 def test_all_looks_are_weighed_by_their_precisions():
     session = opened()
     session.ask_marginal(LARGE)

@@ -11,6 +11,7 @@ from scipy.stats import norm
 from counted import curator_of
 from session_analysts import attributes, conjunction, table_of
 from statistical import assert_at_most
+from understudy.privacy.budget import Budget
 from understudy.query.box import Box
 from understudy.query.linear import Factor, LinearQuery
 from understudy.query.marginal import Marginal
@@ -211,6 +212,27 @@ def test_the_third_of_three_boxes_buys_what_is_missing():
     assert all(Fraction(plan["rho"]) < 0.8 * cheapest for plan in completing)
 
 
+@pytest.mark.parametrize("filter", ["zcdp", "gdp", "renyi"])
+def test_under_every_filter_what_completes_a_sum_tells_it_and_is_bought_once(filter):
+    """Noise that is a rounded normal number has a larger variance than the normal one, by which sums are made."""
+    curator = curator_of(TOWN, budget=Budget.of(1000, 1e-6, filter=filter), seed=1)
+    session = opened(curator, noise="gaussian", beta=1e-9)
+    make, told = CompletingPurchase.make, []
+
+    def seen(self, *given):
+        result = make(self, *given)
+        told.append(result.answer is not None)
+        assert all(told)  # else it is bought again and again
+        return result
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(CompletingPurchase, "make", seen)
+        for question in in_threes(8):
+            answer = session.ask_marginal(question)
+            assert (np.abs(answer.value - TOWN.exact(question)) <= answer.error).all()
+    assert len(told) >= 2
+
+
 def test_a_breakdown_is_completed_cell_by_cell():
     session, by = opened(), ("hours",)
     for question in in_threes(7):
@@ -298,3 +320,4 @@ def test_noise_other_than_planned_teaches_nothing():
     result = wrong.make(session._buyer.calibrator, draft, PurchaseRequest("wrong", ""))
     assert result.answer is None
     assert draft.interval(box_) == known.interval(box_)
+    assert CompletingPurchase.of(session._buyer.calibrator, draft, question) is None  # it is not sold again

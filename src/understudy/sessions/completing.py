@@ -20,7 +20,7 @@ from understudy.query.box import from_plain, plain
 from understudy.query.marginal import Marginal
 from understudy.rational import MIN_PARAMETER, exact
 from understudy.sessions.calibrator import Calibrator
-from understudy.sessions.direct import can_plan_sum, learn, narrowed
+from understudy.sessions.direct import can_plan_sum, learn, narrowed, normal_variance
 from understudy.sessions.knowledge import TOUCHING, Knowledge, boxes_of, nearest
 from understudy.sessions.planned_sums import FILL, KnownTerms
 from understudy.sessions.purchase import PurchaseRequest, PurchaseResult
@@ -81,12 +81,16 @@ class CompletingPurchase:
     def make(self, calibrator: Calibrator, knowledge: Knowledge, request: PurchaseRequest) -> PurchaseResult:
         """Charge, look, add the new counts to the known terms, and answer the question.
 
-        Nothing is learnt where the sum is not known, or the noise is not the one that was planned.
+        Nothing is learnt where the sum is not known, or the noise is not the one that was planned; then the sum is
+        given up, so that nobody buys for it again.
         """
         known, box = _terms(calibrator, knowledge, self.marginal), boxes_of(self.marginal)
         measured = request.measure(calibrator.curator, self.marginal, self.price)
-        variance = float(calibrator.curator.calibration.mechanism(self.marginal, self.price)[0].variance)
-        if known is None or box is None or not 1 - FILL < variance / known.variance < ROUNDING:
+        variance = normal_variance(calibrator, self.marginal, self.price)
+        if known is None or box is None:
+            return PurchaseResult(measured.cost)
+        if not 1 - FILL < variance / known.variance < ROUNDING:
+            knowledge.sums.given_up(self.marginal.by, box)
             return PurchaseResult(measured.cost)
         knowledge.sums.completed(self.marginal.by, box, measured.noisy, variance)
         noisy = known.weight * known.estimate + (1 - known.weight) * measured.noisy

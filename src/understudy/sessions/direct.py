@@ -260,8 +260,9 @@ class DirectPurchase:
         noisy = whole_counts(knowledge, self.marginal, self.paid, measured.noisy, in_part=self.in_part)
         table = narrowed(knowledge, self.marginal, self.paid, noisy, calibrator.width)
         variance = float(self._mechanism(calibrator).variance)
-        if not self.is_certain:
-            finish_sum(knowledge, looked_at, part_of(noisy, self.paid) if self.in_part else noisy, variance)
+        if not self.is_certain and can_plan_sum(calibrator, looked_at):
+            counts = part_of(noisy, self.paid) if self.in_part else noisy
+            finish_sum(knowledge, looked_at, counts, normal_variance(calibrator, looked_at, self.price))
         learn(knowledge, self.marginal, table, noisy, variance, only=self.paid if self.in_part else None)
         knowledge.first_looks.pop(identity(self.marginal), None)
         if bool((table.high - table.low > 2 * calibrator.width + TOUCHING).any()):
@@ -337,6 +338,14 @@ def can_plan_sum(calibrator: Calibrator, marginal: Marginal) -> bool:
     bands so wide that the steps of the lattice matter little.
     """
     return not calibrator.is_pure and calibrator.width >= LEAST_WIDTH and boxes_of(marginal) is not None
+
+
+def normal_variance(calibrator: Calibrator, marginal: Marginal, price: Price) -> float:
+    """σ² of the normal noise that noise on counts at a price in ρ is within a step of, in people squared. What is
+    rounded has a twelfth more itself (`rounded_normal`).
+    """
+    moved = calibrator.curator.calibration.sensitivity(marginal)
+    return float(moved.l2_squared) / 2 / float(price.amount)
 
 
 def begin_sum(calibrator: Calibrator, knowledge: Knowledge, marginal: Marginal, share: float) -> None:

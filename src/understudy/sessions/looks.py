@@ -53,6 +53,7 @@ from understudy.sessions.direct import (
     learn,
     measured_of,
     narrowed,
+    normal_variance,
     of_sum_in,
     plain_part,
     plain_sum,
@@ -120,6 +121,8 @@ class LookPurchase:
             tails[0] / tails[-1]
         ) ** 2 / 4  # the band is as wide as what may be told: it is cut at an end
         parts = [part for i in range(LOOKS - 1) if (part := first * GROWTH**i) <= MOST_EARLY]
+        if not parts:
+            return None  # the share is so large that an early band is much wider than the last
         looks = cls.split(calibrator, direct, *parts)
         upto = looks._due(calibrator, near)
         return None if upto == len(looks.prices) else replace(looks, upto=upto)
@@ -221,8 +224,7 @@ class LookPurchase:
 
     def _deviation(self, calibrator: Calibrator, upto: int) -> float:
         """That of the normal error after so many looks, in people."""
-        moved = calibrator.curator.calibration.sensitivity(self.measured)
-        return (float(moved.l2_squared) / 2 / float(self._price(0, upto).amount)) ** 0.5
+        return normal_variance(calibrator, self.measured, self._price(0, upto)) ** 0.5
 
     def _half_width(self, calibrator: Calibrator, upto: int) -> float:
         """Half the width of the band after so many looks, in people."""

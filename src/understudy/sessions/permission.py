@@ -35,8 +35,8 @@ class Permission:
     """What is planned ahead and not made yet, beside which others are permitted; its shares of β are taken."""
 
     def permits(self, purchases: Sequence[Purchase], *, asked: int, question: Marginal | None = None) -> bool:
-        """Whether the allowance permits purchases ahead of a question, beside those planned. Histograms have β of
-        their own.
+        """Whether the allowance permits purchases ahead of a question, beside those planned, with what they leave
+        of β.
 
         What may follow is reckoned with: careful shares of β for counts, in several looks; or, after a main class,
         even shares in one look, which are less dear in the end (`spending`). Not permitted is what leaves later

@@ -17,7 +17,8 @@ Proof       Given all before its last draw, E exp(iλΣwᵢεᵢ + λ²V/2) lose
 Never drawn A sum whose later terms nobody asks for is no exception: think of them as drawn and not shown. Whether
             they are shown may depend on everything.
 On lattices Discrete Gaussian noise is within one step of normal noise of the same parameter (`simulation`,
-            coupling), which adds Σ|wᵢ| people to the band.
+            coupling), and rounded normal noise within half of one, which adds Σ|wᵢ| people to the band. The σᵢ²
+            are those of the normal noise.
 Not claimed Weights that are chosen after a draw have no such law. An analyst who has seen a hundred noisy counts,
             and knows the table, asks for the sum of those whose noise is positive. So the noise of counts that
             are added up later is bounded by their variance only for sums that were planned before.
@@ -187,6 +188,10 @@ class PlannedSums:
         """
         self.begin(by, where, share=0.0, weight=0.0)
         self.finish(by, where, noisy, variance)
+        self.given_up(by, where)
+
+    def given_up(self, by: Clique, where: Box) -> None:
+        """No third term is added to the sum that was planned for a question (`Never drawn`)."""
         self._planned.pop((by, where.key), None)
 
     def _forget(self, oldest: Counted) -> None:
