@@ -177,7 +177,7 @@ def _noisier_counts(patch):
 @MORE
 def test_counts_in_one_look_that_are_noisier_than_planned_are_noticed(monkeypatch):
     _noisier_counts(monkeypatch)
-    heard = visited("mutant, two looks, one paid", LOOKS, 60, BETA, visit=poorly)
+    heard = visited("mutant, two looks, one paid", LOOKS, 120, BETA, visit=poorly)
     with pytest.raises(AssertionError, match="failures"):
         assert_at_most(sum(one.missed for one in heard), len(heard), BETA)
 
