@@ -17,7 +17,7 @@ from understudy.errors import InsufficientBudgetError, LedgerError, RequestConfl
 from understudy.ledger import export, recorded, schema
 from understudy.ledger.database import Database
 from understudy.ledger.store import DurableLedger
-from understudy.privacy.accounting_rule import RULE_3, RULE_4
+from understudy.privacy.accounting_rule import RULE_3, RULE_5
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import UNITS, PureDP, pure
 from understudy.privacy.event import Selection, SparseVector
@@ -310,8 +310,8 @@ def test_what_was_just_charged_is_not_parsed_again_to_be_settled(store):
 def test_a_ledger_goes_on_by_the_rule_of_accounting_that_it_began_with(sqlite):
     """A new ledger has the newest; who opens one finds its own before the first charge."""
     first = opened(sqlite)
-    assert first.accounting is RULE_4
-    first._rule = RULE_3  # as the program before rule 4 began it
+    assert first.accounting is RULE_5
+    first._rule = RULE_3  # as a program before rule 4 began it
     first._blank = first._recorded = first._empty()
     charge(first)
     assert opened(sqlite).accounting is RULE_3

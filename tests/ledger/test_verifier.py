@@ -22,7 +22,7 @@ from understudy.errors import LedgerError, ParameterError
 from understudy.ledger import export, pld, verifier
 from understudy.ledger.chain import canonical
 from understudy.ledger.store import DurableLedger
-from understudy.privacy.accounting_rule import RULE_1, RULE_2, RULE_3, RULE_4
+from understudy.privacy.accounting_rule import RULE_1, RULE_2, RULE_3, RULE_4, RULE_5
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import UNITS, concentrated, pure
 from understudy.privacy.event import (
@@ -468,7 +468,7 @@ def located_events(draw):
         max_size=25,
     ),
     st.sampled_from([1, 20, 900]),
-    st.sampled_from([RULE_1, RULE_2, RULE_3, RULE_4]),
+    st.sampled_from([RULE_1, RULE_2, RULE_3, RULE_4, RULE_5]),
 )
 @settings(max_examples=60)
 def test_the_verifier_finds_the_joint_price_on_its_own(events, epsilon, rule):

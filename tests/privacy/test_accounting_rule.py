@@ -16,7 +16,16 @@ from hypothesis import strategies as st
 from privacy import reference_joint
 from understudy.ledger import verifier
 from understudy.privacy import clique_block
-from understudy.privacy.accounting_rule import RULE_1, RULE_2, RULE_3, RULE_4, RULES, AccountingRule
+from understudy.privacy.accounting_rule import (
+    NEWEST,
+    RULE_1,
+    RULE_2,
+    RULE_3,
+    RULE_4,
+    RULE_5,
+    RULES,
+    AccountingRule,
+)
 from understudy.privacy.budget import Budget
 from understudy.privacy.event import GaussianNoise, LaplaceNoise, Located, Span, Together
 from understudy.privacy.joint import Joint
@@ -25,7 +34,7 @@ from understudy.privacy.sweeping import Sweeping
 
 SPANS = {"a": 3, "b": 4, "c": 2, "d": 40}
 NAMES = {"grant": "GRANT", "room": "ROOM", "block": "BLOCK", "attribute": "CELLS", "width": "WIDTH"}
-BY_RULE = {"start": "STARTS", "once": "ONCE", "sweeps": "SWEEPS", "divided": "DIVIDED"}
+BY_RULE = {"start": "STARTS", "once": "ONCE", "sweeps": "SWEEPS", "divided": "DIVIDED", "soft": "SOFT"}
 """The fields of a rule, as the verifier calls them: those of all rules, and those of each."""
 
 
@@ -88,7 +97,9 @@ DIVIDING: list[dict[str, int]] = [
 ]
 """And where counts are divided anew: lists that get too long are closed."""
 
-BOUND = [(RULE_2, tight) for tight in TIGHT] + [(RULE_4, tight) for tight in (*TIGHT, *DIVIDING)]
+BOUND = [(RULE_2, tight) for tight in TIGHT] + [
+    (rule, tight) for rule in (RULE_4, RULE_5) for tight in (*TIGHT, *DIVIDING)
+]
 
 
 @pytest.mark.parametrize(("base", "tight"), BOUND, ids=lambda value: str(getattr(value, "number", value)))
@@ -221,13 +232,13 @@ def test_the_work_of_every_charge_is_bounded_and_all_of_it_is_linear(monkeypatch
         touched[0] += prod(map(len, classes))
         return raised(self, classes, weight)
 
-    def remembered(self, blocks, beliefs, *, fast):
+    def remembered(self, blocks, beliefs, **how):
         rooms[self] = [(block.room, block.dividing) for block in blocks.values()]
-        laid_out(self, blocks, beliefs, fast=fast)
+        laid_out(self, blocks, beliefs, **how)
 
-    def counting_swept(self, *, divide):
+    def counting_swept(self, *, divide, shift):
         touched[0] += sum(room + (dividing if divide else 0) for room, dividing in rooms[self])
-        swept(self, divide=divide)
+        swept(self, divide=divide, shift=shift)
 
     monkeypatch.setattr(clique_block.CliqueBlock, "raised", counting_raised)
     monkeypatch.setattr(Sweeping, "__init__", remembered)
@@ -262,7 +273,7 @@ def test_the_work_of_every_charge_is_bounded_and_all_of_it_is_linear(monkeypatch
 def test_a_hundred_thousand_hostile_events_are_verified_in_linear_time(events):
     """CPU seconds of the verifier alone; `python -m bench ledger` measures whole ledgers."""
     budget = Budget.of(1)
-    accountant, purse = Joint(budget), verifier.Purse("epsilon", budget.cap.units, 4)
+    accountant, purse = Joint(budget), verifier.Purse("epsilon", budget.cap.units, NEWEST.number)
     state, seconds = accountant.start(), 0.0
     for i, event in enumerate(events()):
         state = accountant.after(state, event)
@@ -273,7 +284,7 @@ def test_a_hundred_thousand_hostile_events_are_verified_in_linear_time(events):
         if i % 5000 == 0:
             assert (purse.shown, purse.work, purse.room) == (state.shown, state.work, state.room)
     assert (purse.shown, purse.work) == (state.shown, state.work)
-    assert state.work <= RULE_4.start + RULE_4.grant * 100_000
+    assert state.work <= NEWEST.start + NEWEST.grant * 100_000
     assert seconds < 240
 
 
@@ -312,11 +323,15 @@ def test_rules_never_change():
         replace(RULE_3, number=4, start=1 << 28, once=1 << 21, sweeps=4, divided=3 << 11, beside=RULE_3)
         == RULE_4
     )
-    assert (RULE_3.sweeps, RULE_3.divided) == (2, 0)
-    assert Joint(Budget.of(1)).rule is RULE_4  # the rule of new ledgers
+    changed = {"start": 3 << 28, "growth": Fraction(51, 50), "divided": 1 << 18, "soft": 15}
+    assert replace(RULE_4, number=5, **changed) == RULE_5
+    assert (RULE_3.sweeps, RULE_3.growth, RULE_3.divided, RULE_3.soft) == (2, Fraction(21, 20), 0, 0)
+    assert Joint(Budget.of(1)).rule is RULE_5  # the rule of new ledgers
     for number, rule in RULES.items():
         if number > 1:
             assert all(getattr(verifier, name) == getattr(rule, field) for field, name in NAMES.items())
             assert all(getattr(verifier, name)[number] == getattr(rule, f) for f, name in BY_RULE.items())
+            growth, part = verifier.GROWTH[number]
+            assert Fraction(growth, part) == rule.growth
     assert {len(getattr(verifier, name)) for name in ("STARTS", "ONCE")} == {len(RULES) - 1}
     assert verifier.OVERHEAD == clique_block.OVERHEAD

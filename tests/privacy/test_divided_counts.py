@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from understudy.privacy import joint
-from understudy.privacy.accounting_rule import RULE_3, RULE_4
+from understudy.privacy.accounting_rule import RULE_3, RULE_4, RULE_5
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import UNITS
 from understudy.privacy.event import GaussianNoise, Located, Span
@@ -106,6 +106,7 @@ def test_minimax_theorem_of_divided_counts(events):
     assert least >= worst_pair(events) * (1 - 1e-7)
     flat = sum(float(e.zcdp_cost()) for e in events)
     assert shown(events) >= min(flat, least) * (1 - 1e-7)
+    assert shown(events, RULE_5) >= min(flat, least) * (1 - 1e-7)
 
 
 @given(one=st.lists(counts(), min_size=1, max_size=6), other=st.lists(counts(), min_size=1, max_size=6))
@@ -236,12 +237,15 @@ def test_no_order_of_questions_costs_more_than_without_divisions():
     undivided, divided = shown(events, RULE_3), shown(events)
     assert divided <= undivided
     assert shown(events, replace(RULE_4, beside=None)) > 1.5 * undivided  # why both are kept
+    assert shown(events, RULE_5) <= undivided
 
 
 @given(events=st.lists(counts(), min_size=1, max_size=25))
 @settings(max_examples=30)
-def test_rule_4_costs_no_more_than_rule_3(events):
-    assert shown(events) <= shown(events, RULE_3)
+def test_newer_rules_cost_no_more_than_rule_3(events):
+    undivided = shown(events, RULE_3)
+    assert shown(events) <= undivided
+    assert shown(events, RULE_5) <= undivided
 
 
 def test_counts_of_one_region_are_one_count():

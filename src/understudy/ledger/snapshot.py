@@ -246,7 +246,7 @@ def _read(plain: dict[str, Any], numbers: Any, rule: AccountingRule) -> tuple[Jo
         prices, weights = read(some), read(some)
         members = tuple(read(some * size).reshape(some, size).astype(np.bool_) for size in shape)
         blocks[clique] = CliqueBlock(
-            table, labels, messages, largest, DividedCounts(prices, weights, members)
+            table, labels, messages, largest, DividedCounts(prices, weights, members, rule.soft > 0)
         )
     beliefs = {(name, size): read(rule.parts(size)) for name, size in plain["beliefs"]}
     undivided, rest = None, numbers[at:]

@@ -43,11 +43,13 @@ for several; u = p/F and phi = f under `add-remove m`. All together so cost at m
 under `replace`, else m (Laplace) or m^2 (Gaussian). The maximum is bounded by message passing: for any messages
 msg_Ca from a table T_C to its attributes a, with b_a their sum, it is at most c + sum_a max b_a + sum_C max(T_C
 - sum_a msg_Ca). The program makes its sweeps by a fixed rule, which is repeated here in whole numbers. Cells
-that no event has told apart are taken together, which changes no maximum. Ledgers whose terms name accounting 2,
-3 or 4 bound the work: tables and sweeps are paid from a credit that grows with the number of events, and what it
+that no event has told apart are taken together, which changes no maximum. Ledgers whose terms name accounting 2
+to 5 bound the work: tables and sweeps are paid from a credit that grows with the number of events, and what it
 cannot pay for is not done; the region of an event is then taken larger, or as everybody. Under accounting 4
 every second sweep chooses again which mean of f and 1/2 a count is taken by: (w/p) f + (1 - w/p)/2, with the w
-from 0 to p at which the largest sum inside its region is that outside. A snapshot holds the hash of all this,
+from 0 to p at which the largest sum inside its region is that outside. Under accounting 5 every sweep does, and
+maxima are soft: m + t ln(sum of exp((v - m)/t)), with exp and ln read from tables of whole numbers. Which messages
+and which w are taken is the program's choice, and no bound is wrong for it. A snapshot holds the hash of all this,
 and of what each analyst, the latest day and the latest month were charged.
 
 Only events of one relation, which also names the version of the table and of its declaration, are priced together.
@@ -103,11 +105,18 @@ FILTER_TERMS = {
 }
 PI = Decimal("3.14159265358979323846264338327950288419716939937510582097494459230781640628620899862803482534")
 Kept = str | tuple[str, Fraction]
-STARTS = {2: 1 << 25, 3: 1 << 26, 4: 1 << 28}  # by rule: the credit of work before the first event,
-ONCE = {2: 1 << 20, 3: 1 << 20, 4: 1 << 21}  # the work of the sweeps for one event,
-SWEEPS = {1: 2, 2: 2, 3: 2, 4: 4}  # how many there are when the bound has grown,
-DIVIDED = {1: 0, 2: 0, 3: 0, 4: 3 << 11}  # and the work of dividing the counts of one table
-BESIDE = {4: 3}  # another rule by which events are added up as well: the smaller total counts
+STARTS = {
+    2: 1 << 25,
+    3: 1 << 26,
+    4: 1 << 28,
+    5: 3 << 28,
+}  # by rule: the credit of work before the first event,
+ONCE = {2: 1 << 20, 3: 1 << 20, 4: 1 << 21, 5: 1 << 21}  # the work of the sweeps for one event,
+SWEEPS = {1: 2, 2: 2, 3: 2, 4: 4, 5: 4}  # how many there are when the bound has grown,
+GROWTH = {1: (21, 20), 2: (21, 20), 3: (21, 20), 4: (21, 20), 5: (51, 50)}  # by more than this,
+DIVIDED = {1: 0, 2: 0, 3: 0, 4: 3 << 11, 5: 1 << 18}  # and the work of dividing the counts of one table
+BESIDE = {4: 3, 5: 3}  # another rule by which events are added up as well: the smaller total counts
+SOFT = {1: 0, 2: 0, 3: 0, 4: 0, 5: 15}  # 0, or maxima are soft, at a temperature of about 2^-15 of the bound
 COUNT = 32  # what a count that is divided anew counts beside the numbers of its table
 GRANT = 3 << 8  # what each event adds to the credit
 ROOM, BLOCK, OVERHEAD = (
@@ -116,6 +125,14 @@ ROOM, BLOCK, OVERHEAD = (
     1 << 8,
 )  # all tables, one table, and what each counts beside its numbers
 CELLS, WIDTH = 1 << 16, 1 << 12  # cells of an attribute that a region is taken by; parts that it is cut into
+STEPS, REACH = (
+    16,
+    176,
+)  # steps of a soft maximum in its temperature, and how many are looked at below and above
+POWERS = [round((1 << 16) * math.exp(-step / STEPS)) for step in range(-REACH, REACH)]
+LOGS = [round(256 * math.log(1 + (part + 0.5) / 64)) for part in range(64)]
+DOUBLINGS = [round(256 * math.log(2) * power) for power in range(63)]
+LEAST_MASS = 64
 BITS = bytes.maketrans(b"01", b"\0\1")
 SWAPPED = bytes.maketrans(b"\0\1", b"\1\0")
 
@@ -795,7 +812,7 @@ class Purse:
             for at, run, width in zip(home, runs, widths, strict=True)
         ]
         known = self.blocks.get(home)
-        block = known or Block(widths)
+        block = known or Block(widths, soft=SOFT[self.rule] > 0)
         size, before, divided = len(block.table), block.largest, block.dividing()
         classes, cuts = block.classes(inside)
         cells = math.prod(len(names) for names in block.names(cuts))
@@ -834,10 +851,12 @@ class Purse:
     def settle(self) -> None:
         """Sweep where the bound has grown."""
         before = self.work
-        if self.bound() * 20 > self.swept * 21 and self.can_sweep(before):
+        growth, part = GROWTH[self.rule]
+        if self.bound() * part > self.swept * growth and self.can_sweep(before):
+            shift = self.shift()
             for turn in range(SWEEPS[self.rule]):
                 if self.can_sweep(before):
-                    self.sweep(before, turn)
+                    self.sweep(before, turn, shift)
             self.swept = self.bound()
 
     def squeeze(self, before: int) -> None:
@@ -847,7 +866,7 @@ class Purse:
             enough = enough or (self.beside is not None and self.beside.total() <= self.cap)
             if enough or not self.blocks or not self.can_sweep(before):
                 break
-            self.sweep(before, turn)
+            self.sweep(before, turn, self.shift())
 
     def show(self) -> None:
         self.shown = max(self.bound(), self.shown)
@@ -857,10 +876,19 @@ class Purse:
         work = self.room + more
         return self.rule == 1 or (self.can_pay(work) and self.work + work <= before + ONCE[self.rule])
 
-    def sweep(self, before: int, turn: int) -> None:
-        divide = turn % 2 == 1 and self.dividing > 0 and self.can_sweep(before, self.dividing)
+    def shift(self) -> int:
+        """The binary logarithm of a step of soft maxima."""
+        return max(4, (self.constant + self.rests + self.peaks).bit_length() - SOFT[self.rule] - 4)
+
+    def sweep(self, before: int, turn: int, shift: int) -> None:
+        soft = SOFT[self.rule] > 0
+        divides = (turn % 2 == 1 or soft) and self.dividing > 0
+        divide = divides and self.can_sweep(before, self.dividing)
         for clique, block in self.blocks.items():
-            self.constant += block.sweep(clique, self.beliefs, divide=divide)
+            if soft:
+                self.constant += block.soft_sweep(clique, self.beliefs, shift, divide=divide)
+            else:
+                self.constant += block.sweep(clique, self.beliefs, divide=divide)
         self.rests = sum(block.largest for block in self.blocks.values())
         self.peaks = sum(max(belief) for belief in self.beliefs.values())
         self.work += self.room + (self.dividing if divide else 0)
@@ -908,8 +936,8 @@ class Block:
     `counts` has the price of each count that may be divided anew, what its region pays, and its classes.
     """
 
-    def __init__(self, widths: list[int]) -> None:
-        axes = len(widths)
+    def __init__(self, widths: list[int], *, soft: bool) -> None:
+        axes, self.soft = len(widths), soft
         self.shape = [1, 1, 1]
         self.table = [0]
         self.labels = [[0] * width for width in widths] + [[0]] * (3 - axes)
@@ -1003,7 +1031,13 @@ class Block:
 
     def dividing(self) -> int:
         """The work of dividing the counts anew."""
-        return len(self.counts) * (len(self.table) + COUNT)
+        return sum(self.work_of(members) for *_, members in self.counts)
+
+    def work_of(self, members: list) -> int:
+        """The work of dividing a count with these classes."""
+        if not self.soft:
+            return len(self.table) + COUNT
+        return math.prod(map(len, members)) + sum(self.shape[: self.axes]) + COUNT
 
     def divide(self, classes: list[list[int]] | None, price: int, most: int) -> None:
         """Keep a count, if there is one, to be divided, with others of its region as one; a list that would be
@@ -1013,7 +1047,8 @@ class Block:
             self.counts = []
         if classes is None:
             return
-        region, own = [set(names) for names in classes], len(self.table) + COUNT
+        region = [set(names) for names in classes]
+        own = self.work_of(region)
         for count in self.counts:
             if count[2] == region:
                 count[0] += price
@@ -1068,6 +1103,84 @@ class Block:
         self.largest = max(self.row_maxima(self.lows))
         return raised
 
+    def soft_sweep(self, clique: tuple, beliefs: dict, shift: int, *, divide: bool) -> int:
+        """The same with soft maxima, before which counts are divided where `divide` is set."""
+        axes = self.axes
+        arriving = [
+            list(map(sub, beliefs[attribute], self.messages[axis])) for axis, attribute in enumerate(clique)
+        ]
+        tops = [self.tops(axis, vector) for axis, vector in enumerate(arriving)] + [[0]] * (3 - axes)
+        bases = [a + b for a in tops[0] for b in tops[1]]
+        values = [base + value for base in bases for value in tops[2]]
+        values = list(map(add, values, self.table))
+        peak = max(values)
+        masses = [mass_of((peak - value) >> shift) for value in values]
+        raised = self.soft_division(values, masses, peak, shift) if divide and self.counts else 0
+        for axis in range(axes):
+            share = []
+            for top, own, others in zip(
+                tops[axis], self.sliced(masses, axis), self.sliced(values, axis), strict=True
+            ):
+                mass = sum(own)
+                near = mass >= LEAST_MASS
+                most = peak + ((log_of(mass) - DOUBLINGS[16]) << (shift - 4)) if near else max(others)
+                share.append(most - top)
+            came = arriving[axis]
+            new = [(value + share[name]) // axes for value, name in zip(came, self.labels[axis], strict=True)]
+            beliefs[clique[axis]] = new
+            self.messages[axis] = list(map(sub, new, came))
+            self.lows[axis] = self.tops(axis, list(map(sub, came, new)))
+        self.largest = max(self.row_maxima(self.lows))
+        return raised
+
+    def soft_division(self, values: list[int], masses: list[int], peak: int, shift: int) -> int:
+        """Move each count towards where the masses inside and outside are equal, or by a quarter of the difference
+        of their largest values where one has no mass; what everybody pays more then.
+        """
+        _, second, third = self.shape
+        slabs = [[max(own) for own in self.sliced(values, axis)] for axis in range(3)]
+        whole, raised = sum(masses), 0
+        for count in self.counts:
+            price, old, (one, two, three) = count
+            cells = [(i * second + j) * third + k for i in one for j in two for k in three]
+            inside = sum(masses[cell] for cell in cells)
+            if len(cells) < len(values):
+                outside = whole - inside
+                if min(inside, outside) >= LEAST_MASS:
+                    more = (log_of(outside) - log_of(inside)) << (shift - 4)
+                else:
+                    others = (
+                        most
+                        for slab, own in zip(slabs, (one, two, three), strict=True)
+                        for name, most in enumerate(slab)
+                        if name not in own
+                    )
+                    more = (max(others) - max(values[cell] for cell in cells)) >> 2
+                new = min(max(old + more, 0), price)
+            else:
+                new = 0
+            if new == old:
+                continue
+            count[1] = new
+            raised += (price - new + 1) // 2 - (price - old + 1) // 2
+            for cell in cells:
+                self.table[cell] += new - old
+                values[cell] += new - old
+                masses[cell] = mass_of((peak - values[cell]) >> shift)
+            whole += sum(masses[cell] for cell in cells) - inside
+        return raised
+
+    def sliced(self, numbers: list[int], axis: int) -> list[list[int]]:
+        """The numbers of a table in each class of an axis."""
+        first, second, third = self.shape
+        if axis == 0:
+            part = second * third
+            return [numbers[i * part : (i + 1) * part] for i in range(first)]
+        if axis == 2:
+            return [numbers[k::third] for k in range(third)]
+        rows = [numbers[at : at + third] for at in range(0, len(numbers), third)]
+        return [[number for row in rows[j::second] for number in row] for j in range(second)]
+
     def row_maxima(self, sides: list[list[int]]) -> list[int]:
         """For each pair of classes of two axes, the largest of the table plus a vector along each of its axes."""
         one, two, three = sides
@@ -1094,6 +1207,17 @@ class Block:
             columns = (max(map(add, self.table[k::third], bases)) for k in range(third))
             found.append(list(map(add, columns, sides[2])))
         return found
+
+
+def mass_of(below: int) -> int:
+    """The mass of a value so many steps below the largest one, in 2^-16 of the mass of that."""
+    return POWERS[REACH + max(below, -REACH)] if below < REACH else 0
+
+
+def log_of(mass: int) -> int:
+    """The logarithm of a mass, in parts of 256."""
+    power = mass.bit_length() - 1
+    return DOUBLINGS[power] + LOGS[(mass << 6 >> power) - 64]
 
 
 def mask_of(size: object, text: str) -> int:

@@ -7,6 +7,7 @@ whoever verifies it finds the same totals: new rules are added here, and none is
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 
 @dataclass(frozen=True)
@@ -23,8 +24,12 @@ class AccountingRule:
     `start`        The credit of work before the first event, in numbers touched; None: work is not bounded.
     `grant`        What each jointly priced event adds to the credit.
     `once`         The most work of the sweeps for one event: what bounds the time of a charge, granted or not.
-    `sweeps`       How many sweeps are made when the bound has grown. Every second one divides counts.
+    `sweeps`       How many sweeps are made when the bound has grown.
+    `growth`       By which factor it has to have grown for that.
     `divided`      The most work of dividing the counts of one block; 0: counts stay as they are charged first.
+    `soft`         Sweeps take maxima softly, at a temperature of about 2^-soft of the bound, and each of them
+                   divides counts (`soft_message_passing`); 0: maxima are hard, and every second sweep divides
+                   (`message_passing`).
     `beside`       Another rule by which all events are added up as well: the smaller total counts.
     """
 
@@ -39,7 +44,9 @@ class AccountingRule:
     grant: int
     once: int | None
     sweeps: int = 2
+    growth: Fraction = Fraction(21, 20)
     divided: int = 0
+    soft: int = 0
     beside: AccountingRule | None = None
 
     def credit(self, joined: int, work: int) -> int | None:
@@ -90,7 +97,10 @@ RULE_4 = replace(RULE_3, number=4, start=1 << 28, once=1 << 21, sweeps=4, divide
 """Single counts are divided anew, by more sweeps, with credit for these; nothing costs more than by rule 3, up to
 the sweeps before a refusal."""
 
-NEWEST = RULE_4
+RULE_5 = replace(RULE_4, number=5, start=3 << 28, growth=Fraction(51, 50), divided=1 << 18, soft=15)
+"""Soft sweeps, and more of them: long lists of counts are divided, too, and all of them closer to the best way."""
+
+NEWEST = RULE_5
 """The rule of new ledgers."""
 
-RULES = {rule.number: rule for rule in (RULE_1, RULE_2, RULE_3, RULE_4)}
+RULES = {rule.number: rule for rule in (RULE_1, RULE_2, RULE_3, RULE_4, RULE_5)}

@@ -10,7 +10,8 @@ Every maximum over cells is taken over classes, since for any vectors v_a along 
 The numbers are therefore those of the table of all cells, at the price of the table of classes.
 
 Single counts may be kept apart in the table, to be divided anew by later sweeps between the rows of their regions
-and everybody (`message_passing`). A list of them that gets too long is closed: they stay as they are.
+and everybody (`message_passing`, `soft_message_passing`). A list of them that gets too long is closed: they stay
+as they are.
 """
 
 from __future__ import annotations
@@ -47,11 +48,14 @@ _NONE = np.zeros(0, np.int64)
 class DividedCounts:
     """Single counts of a block: of each its price, what the rows of its region pay of it by themselves, and the
     classes along each axis that its region has. Everybody pays half of the rest.
+
+    `by_region` says how the work of dividing them is counted: by the numbers of their regions, or of the table.
     """
 
     prices: Units
     weights: Units
     members: tuple[Inside, ...]
+    by_region: bool
 
     def __len__(self) -> int:
         return len(self.prices)
@@ -74,10 +78,11 @@ class DividedCounts:
 
     def and_one(self, price: int, rows: Sequence[Inside]) -> DividedCounts:
         """One count more, paid by the rows of its region alone."""
-        members = (
+        members = tuple(
             np.concatenate([member, row[None]]) for member, row in zip(self.members, rows, strict=True)
         )
-        return DividedCounts(np.append(self.prices, price), np.append(self.weights, price), tuple(members))
+        prices, weights = np.append(self.prices, price), np.append(self.weights, price)
+        return replace(self, prices=prices, weights=weights, members=members)
 
     def with_more(self, place: int, price: int) -> DividedCounts:
         """The count at a place with another one of its region, which the rows of that pay alone: as one count."""
@@ -85,6 +90,18 @@ class DividedCounts:
         prices[place] += price
         weights[place] += price
         return replace(self, prices=prices, weights=weights)
+
+    def work_of_one(self, shape: Sequence[int], region: int) -> int:
+        """The work of dividing a count whose region has so many numbers of a table, beside that of a sweep."""
+        return (region + sum(shape) if self.by_region else prod(shape)) + COUNT_OVERHEAD
+
+    def work(self, shape: Sequence[int]) -> int:
+        """The work of dividing all of them."""
+        each = len(self) * self.work_of_one(shape, 0)
+        if not self.by_region:
+            return each
+        regions = prod((member.sum(axis=1) for member in self.members), start=np.ones(len(self), np.int64))
+        return each + int(regions.sum())
 
     def cut(self, axis: int, classes: NDArray[np.intp]) -> DividedCounts:
         """The same regions, where these classes of an axis get a second part each, with the next numbers."""
@@ -94,12 +111,13 @@ class DividedCounts:
 
     def divided(self, weights: Units) -> DividedCounts:
         """The same counts, of which the rows of their regions pay these weights by themselves."""
-        return DividedCounts(self.prices, weights, self.members)
+        return replace(self, weights=weights)
 
 
-def no_counts(shape: Sequence[int]) -> DividedCounts:
+def no_counts(shape: Sequence[int], *, by_region: bool) -> DividedCounts:
     """None, over so many classes along each axis."""
-    return DividedCounts(_NONE, _NONE, tuple(np.zeros((0, size), np.bool_) for size in shape))
+    members = tuple(np.zeros((0, size), np.bool_) for size in shape)
+    return DividedCounts(_NONE, _NONE, members, by_region)
 
 
 @dataclass(frozen=True)
@@ -115,10 +133,10 @@ class CliqueBlock:
     counts: DividedCounts
 
     @classmethod
-    def empty(cls, widths: Sequence[int]) -> CliqueBlock:
+    def empty(cls, widths: Sequence[int], *, by_region: bool) -> CliqueBlock:
         """No event yet: one class along each axis."""
         zeros, shape = tuple(np.zeros(width, np.int64) for width in widths), [1] * len(widths)
-        return cls(np.zeros(shape, np.int64), zeros, zeros, 0, no_counts(shape))
+        return cls(np.zeros(shape, np.int64), zeros, zeros, 0, no_counts(shape, by_region=by_region))
 
     @property
     def room(self) -> int:
@@ -133,7 +151,7 @@ class CliqueBlock:
     @property
     def dividing(self) -> int:
         """The work of dividing its counts anew, beside that of a sweep."""
-        return len(self.counts) * (self.table.size + COUNT_OVERHEAD)
+        return self.counts.work(self.table.shape)
 
     def split(self, inside: Sequence[Inside]) -> list[tuple[Inside, Inside]]:
         """Along each axis the classes with a cell in the span, and those with one in it and one outside."""
@@ -179,7 +197,8 @@ class CliqueBlock:
         `most` bounds the work of dividing the counts of this block: a list that would pass it is closed before.
         Counts of the same region are one count with their prices together.
         """
-        own, block = self.table.size + COUNT_OVERHEAD, self.within(most)
+        block = self.within(most)
+        own = block.counts.work_of_one(self.table.shape, prod(map(len, classes)))
         rows = block.counts.rows_of(classes)
         place = block.counts.place_of(rows)
         if place is not None:
@@ -189,7 +208,9 @@ class CliqueBlock:
 
     def within(self, most: int) -> CliqueBlock:
         """The block without counts to divide, where dividing them would be more work than `most`."""
-        return replace(self, counts=no_counts(self.table.shape)) if self.dividing > max(most, 0) else self
+        if self.dividing <= max(most, 0):
+            return self
+        return replace(self, counts=no_counts(self.table.shape, by_region=self.counts.by_region))
 
     def _tops(self, vectors: Iterable[Units]) -> list[Units]:
         """The largest value of each vector in each class of its axis."""

@@ -20,10 +20,11 @@ does, so that both kinds are taken together. Under the other filters (`privacy.f
 
 How a single count is divided between the rows of its region, t, and everybody, (1 - t)/2, bounds the same loss
 for every t. So it may be chosen after all questions, and again after each of them, by whatever gives the smallest
-sum: under rule 4 sweeps do so (`message_passing`). They divide one count after the other, which can end far from
-the best division of all, and of long lists the first counts stay as they were divided when the list was full. So
-all events are added up by rule 3 as well, without divisions, and the smaller total counts: both are bounds of the
-same loss, and neither ever falls. The least over all divisions,
+sum: under rules 4 and 5 sweeps do so (`message_passing`, `soft_message_passing`). They divide one count after the
+other, which can end far from the best division of all, and of long lists the first counts stay as they were
+divided when the list was full; soft sweeps come nearer, and their lists are longer. All events are added up by
+rule 3 as well, without divisions, and the smaller total counts: both are bounds of the same loss, and neither
+ever falls. The least over all divisions,
 
     minₜ maxₓ Σ pᵢ·(tᵢ·fᵢ(x) + (1 - tᵢ)/2)  =  max over laws μ of rows of Σ pᵢ·min(μ(fᵢ), 1/2),
 
@@ -40,7 +41,7 @@ accuracy, never soundness. Everything is whole units, so that a verifier elsewhe
 
 The work is bounded by a numbered rule (`accounting_rule`) that the first entry of a ledger names. Whoever may ask
 can ask a hundred thousand questions that hardly cost anything, about cells that all have to be told apart. So
-under rules 2 to 4 tables are capped, and every event brings the same small credit of work, whatever it costs,
+under rules 2 to 5 tables are capped, and every event brings the same small credit of work, whatever it costs,
 from which tables and sweeps are paid. What the credit cannot pay for is not done: an event then counts for a
 larger region or for everybody, and the bound keeps the messages that it has. Both are sound.
 """
@@ -72,6 +73,7 @@ from understudy.privacy.clique_block import (
 from understudy.privacy.cost import ZCDP, Cost, PureDP
 from understudy.privacy.event import Event, LaplaceNoise, Located, Span, Together
 from understudy.privacy.message_passing import is_loaded
+from understudy.privacy.soft_message_passing import shift_of
 from understudy.privacy.sweeping import Sweeping
 
 WIDE = Fraction(3, 10)
@@ -268,7 +270,7 @@ class Joint:
         spans = {(span.attribute, span.size): span for span in region}
         inside = [_inside(spans.get(attribute), attribute[1], rule.run(attribute[1])) for attribute in home]
         known = state.blocks.get(home)
-        block = CliqueBlock.empty(widths) if known is None else known
+        block = CliqueBlock.empty(widths, by_region=rule.soft > 0) if known is None else known
         taken = 0 if known is None else known.room
         split = block.split(inside)
         cells = refined_size(block.table.shape, split)
@@ -313,7 +315,8 @@ class Joint:
     def _settled(self, state: JointState) -> JointState:
         """Sweep when the bound has grown, as far as the credit goes."""
         before = state.work
-        if state.bound() * GROWTH.denominator <= state.swept * GROWTH.numerator:
+        growth = self.rule.growth
+        if state.bound() * growth.denominator <= state.swept * growth.numerator:
             return state
         if not self._can_sweep(state, before):
             return state
@@ -341,19 +344,21 @@ class Joint:
         return inf if credit is None or once is None else min(credit, before + once - work)
 
     def _swept(self, state: JointState, before: int, turns: Iterable[int]) -> JointState:
-        """New messages for each block in turn, as many times as there are turns and can be paid. In every second
-        turn counts are divided anew, if that can be paid as well.
+        """New messages for each block in turn, as many times as there are turns and can be paid. In every turn of
+        soft sweeps, and every second one of others, counts are divided anew, if that can be paid as well.
         """
         if not state.blocks:
             return state
-        fast = state.room + state.dividing >= COMPILED or is_loaded()
-        sweeping, work = Sweeping(state.blocks, state.beliefs, fast=fast), state.work
+        fast, soft = state.room + state.dividing >= COMPILED or is_loaded(), self.rule.soft
+        sweeping, work = Sweeping(state.blocks, state.beliefs, fast=fast, soft=soft > 0), state.work
+        shift = shift_of(state.constant + state.rests + state.peaks, soft)
         for turn in turns:
             payable = self._payable(state, before, work)
             if state.room > payable:
                 break
-            divide = bool(turn % 2 and state.dividing and state.room + state.dividing <= payable)
-            sweeping.sweep(divide=divide)
+            divides = turn % 2 or soft
+            divide = bool(divides and state.dividing and state.room + state.dividing <= payable)
+            sweeping.sweep(divide=divide, shift=shift)
             work += state.room + (state.dividing if divide else 0)
         blocks, beliefs = sweeping.blocks(), sweeping.beliefs()
         return replace(

@@ -20,8 +20,6 @@ from collections.abc import Callable, MutableSequence, Sequence
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
-
 Numbers = MutableSequence[int]
 """Whole numbers of 64 bits: an array where the loop is compiled, else a list."""
 
@@ -184,11 +182,3 @@ def compiled() -> Callable[..., int]:
 def is_loaded() -> bool:
     """Whether the compiler was loaded before, so that nobody waits for it any more."""
     return compiled.cache_info().currsize > 0
-
-
-@lru_cache(maxsize=1)
-def load() -> None:
-    """Load the compiled loop, which takes a third of a second of CPU time, before anybody waits for a sweep."""
-    none = np.zeros(0, np.int64)
-    nobody = np.zeros(0, np.bool_)
-    compiled()(none, none, none, none.copy(), none, none, none, nobody, none, none, 0)

@@ -7,12 +7,13 @@ one row for each kind, swept as often as is wanted, and cut into blocks once.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from understudy.privacy import message_passing, soft_message_passing
 from understudy.privacy.clique_block import MAX_ATTRIBUTES, Attribute, Clique, CliqueBlock, Units
-from understudy.privacy.message_passing import compiled, sweep
 
 _NONE, _NOBODY = np.zeros(0, np.int64), np.zeros(0, np.bool_)
 
@@ -24,14 +25,19 @@ class Sweeping:
                 unit. `raised` is what everybody pays more, since counts were divided anew.
     Why         All numbers are copied before they are changed, and those of a block lie side by side.
     Cost        O(numbers of the blocks) for each sweep, and to lay them out once. `fast` takes the compiled loop,
-                which finds the same numbers.
+                which finds the same numbers; `soft` sweeps are those of `soft_message_passing`.
     """
 
     def __init__(
-        self, blocks: Mapping[Clique, CliqueBlock], beliefs: Mapping[Attribute, Units], *, fast: bool
+        self,
+        blocks: Mapping[Clique, CliqueBlock],
+        beliefs: Mapping[Attribute, Units],
+        *,
+        fast: bool,
+        soft: bool = False,
     ) -> None:
         self._before = blocks
-        self._fast = fast
+        self._fast, self._soft = fast, soft
         self._divided = False
         self.raised = 0
         self._places, start = dict[Attribute, tuple[int, int]](), 0
@@ -54,7 +60,8 @@ class Sweeping:
                 members += [member.reshape(-1) for member in counts.members]
                 members += [np.ones(some, np.bool_)] * missing
         cliques = np.array(described, np.int64)
-        room = int((cliques[:, 1:4].prod(axis=1) + 2 * cliques[:, 1:4].sum(axis=1)).max())
+        sizes, classes = cliques[:, 1:4].prod(axis=1), cliques[:, 1:4].sum(axis=1)
+        room = int((2 * sizes + 4 * classes if soft else sizes + 2 * classes).max())
         self._cliques = cliques.reshape(-1)
         self._tables, self._labels, self._messages = (
             np.concatenate(one) for one in (tables, labels, messages)
@@ -64,11 +71,13 @@ class Sweeping:
         self._members = np.concatenate(members)
         self._largest, self._memory = np.zeros(len(blocks), np.int64), np.zeros(room, np.int64)
 
-    def sweep(self, *, divide: bool) -> None:
-        """New messages for each block in turn, and new divisions of its counts before, if `divide` is set."""
+    def sweep(self, *, divide: bool, shift: int = 0) -> None:
+        """New messages for each block in turn, and new divisions of its counts before, if `divide` is set.
+
+        `shift` is the size of a soft sweep's steps.
+        """
         fixed = (self._cliques, self._labels, self._prices, self._members)
         changed = (self._tables, self._messages, self._beliefs, self._weights, self._largest)
-        loop: Any = compiled() if self._fast else sweep
         # The compiled loop works on the arrays themselves; without a compiler lists are quicker, and are put back.
         cliques, labels, prices, members = fixed if self._fast else [array.tolist() for array in fixed]
         written: Any = changed if self._fast else [array.tolist() for array in changed]
@@ -76,7 +85,11 @@ class Sweeping:
         memory = self._memory if self._fast else self._memory.tolist()
         counts = prices, weights, members
         given = (cliques, tables, labels, messages, beliefs, *counts, largest, memory, int(divide))
-        self.raised += int(loop(*given))
+        if self._soft:
+            self.raised += soft_message_passing.sweep_with(given, shift, fast=self._fast)
+        else:
+            loop: Any = message_passing.compiled() if self._fast else message_passing.sweep
+            self.raised += int(loop(*given))
         if not self._fast:
             for array, numbers in zip(changed, written, strict=True):
                 array[:] = numbers
@@ -107,3 +120,12 @@ class Sweeping:
             attribute: self._beliefs[start : start + width]
             for attribute, (start, width) in self._places.items()
         }
+
+
+@lru_cache(maxsize=1)
+def load() -> None:
+    """Load the compiled loops, which takes half a second of CPU time, before anybody waits for a sweep."""
+    none, nobody = _NONE.copy(), _NOBODY.copy()
+    given = (_NONE, none, _NONE, none, none, _NONE, none, nobody, none, none, 0)
+    message_passing.compiled()(*given)
+    soft_message_passing.sweep_with(given, soft_message_passing.LEAST_SHIFT, fast=True)

@@ -22,7 +22,7 @@ from understudy.errors import (
 from understudy.ledger.asking_lock import AskingLock
 from understudy.ledger.interface import JournalStep
 from understudy.privacy.cost import Cost
-from understudy.privacy.message_passing import load
+from understudy.privacy.sweeping import load
 from understudy.query.marginal import Marginal
 from understudy.sessions.answer_memory import AnswerMemory, identity
 from understudy.sessions.asking import Asking, RequestRecord
