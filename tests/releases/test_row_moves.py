@@ -11,7 +11,8 @@ from numba.core.dispatcher import Dispatcher
 
 from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain
-from understudy.releases import row_moves
+from understudy.releases import pair_moves, row_moves
+from understudy.releases.pair_agreement import meet_pairs
 from understudy.releases.row_agreement import RowAgreement
 from understudy.releases.run import MarginalAnswer
 
@@ -30,14 +31,20 @@ def test_a_number_is_ranked_as_sorting_ranks_it(numbers, data):
 def test_loops_are_compiled_for_types_and_not_for_constants():
     """A constant 0 or -1 that begins a count would have all that takes it compiled a second time."""
     domain = Domain((Bins.integers("a", 0, 2), Bins.integers("b", 0, 3)))
-    rows = np.random.default_rng(1).integers(0, 3, (2, 400)).astype(np.uint16)
+    rng = np.random.default_rng(1)
+    rows = rng.integers(0, 3, (2, 400)).astype(np.uint16)
     counts = np.array([[100.0, 50, 25, 5], [50, 50, 5, 5], [90, 10, 5, 5]])
     moving = RowAgreement.of(domain, rows, [MarginalAnswer(("a", "b"), counts, np.ones_like(counts), "test")])
     before = moving.distance
     moving.descend(np.random.default_rng(2))
     assert moving.distance < before / 4
-    loops = {name: loop for name, loop in vars(row_moves).items() if isinstance(loop, Dispatcher)}
-    assert {"move_rows", "_choose", "_share"} <= set(loops)
+    meet_pairs(domain, rows, [MarginalAnswer(("a", "b"), counts, counts, "test")], (), rng, work=1e6)
+    loops = {
+        name: loop
+        for name, loop in (vars(row_moves) | vars(pair_moves)).items()
+        if isinstance(loop, Dispatcher)
+    }
+    assert {"move_rows", "_choose", "_share", "move_in_pairs", "_best", "_add"} <= set(loops)
     for name, loop in loops.items():
         compiled = compiled_for(loop)
         assert compiled, name

@@ -9,12 +9,13 @@ table than the answers themselves.
 What is in the way, and which moves are made, `row_agreement` says. Everything here is made of released numbers: it
 is post-processing and costs nothing.
 
-Rows that are near their targets meet all of them at once. Those that are far, as rows of a weak stand-in are, and
+Where no target is larger than a pair, all moves of a row are weighed at once (`pair_agreement`). Else rows that
+are near their targets meet all of them at once. Those that are far, as rows of a weak stand-in are, and
 those of long tables, for which that takes too much work, meet the large targets in rounds (`meet_in_rounds`).
 Where a long table has few kinds of rows, they are drawn by weights instead (`raking`) and moved a little. Rows
 that have met all targets, at once or in rounds, meet columns and pairs together with the larger targets then
-(`meet_beside`). Where they stay away from the columns then, or where there are no larger targets and they still
-move, they meet columns and pairs alone at last: that takes them away from larger targets.
+(`meet_beside`). Where they stay away from the columns then, they meet columns and pairs alone at last: that takes
+them away from larger targets.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from numpy.typing import NDArray
 from understudy.domain.domain import Domain
 from understudy.query.constraint import Constraint
 from understudy.query.projection import Projection
+from understudy.releases.pair_agreement import meet_pairs, of_pairs, pairs_work
 from understudy.releases.pair_means import pair_means
 from understudy.releases.raking import raked_rows
 from understudy.releases.row_agreement import (
@@ -65,10 +67,6 @@ ROUND_WORK = 40_000_000
 FAR = 0.07
 """The part of the rows that would have to be moved, from which on short tables are met in rounds, too. Rows change
 about thirty times as many values."""
-
-STILL_MOVING = 0.25
-"""Of the rows that were looked at last for all targets, where none of these is larger than a pair: if more were
-moved, columns and pairs are met again."""
 
 COLUMNS_OFF = 0.12
 """How far rows may be from the columns, over their mean distance from all targets, before they meet columns and
@@ -106,6 +104,10 @@ def agreeing_rows(
     if not told or not rows:
         return codes
     domain, asked, zeros = standin.domain, targets(told), _zeros(standin)
+    if of_pairs(asked):
+        lines = as_lines(domain, codes)
+        meet_pairs(domain, lines, asked, zeros, rng, work=pairs_work(rows))
+        return _by_name(domain, lines)
     long, settled = is_long(domain, asked, rows), False
     raked = raked_rows(domain, codes, raking_order(asked, rng), rng) if long else None
     lines = as_lines(domain, codes if raked is None else raked)
@@ -116,11 +118,13 @@ def agreeing_rows(
         _, settled = meet_in_rounds(domain, lines, asked, zeros, rng)
     else:
         every.descend(rng)
-        settled = near_columns(every) and every.moving <= STILL_MOVING
-        if int(every.places.width.max()) > 2:
-            settled = meet_beside(domain, lines, asked, zeros, rng, work=LAST_PART * rounds_work(rows))
+        settled = meet_beside(domain, lines, asked, zeros, rng, work=LAST_PART * rounds_work(rows))
     if not settled and (small := small_targets(asked)):
         RowAgreement.of(domain, lines, small, zeros).descend(rng, looks=LAST_WORK // len(small))
+    return _by_name(domain, lines)
+
+
+def _by_name(domain: Domain, lines: Lines) -> Codes:
     return {name: line.astype(np.int64) for name, line in zip(domain.names, lines, strict=True)}
 
 
@@ -131,15 +135,14 @@ def as_lines(domain: Domain, codes: Codes) -> Lines:
 
 
 def is_long(domain: Domain, asked: Sequence[MarginalAnswer], rows: int) -> bool:
-    """Whether comparing all rows twice with all targets is too much work, where some are larger than pairs."""
+    """Whether comparing all rows twice with all targets is too much work."""
     holding = sum(len(answer.clique) for answer in asked) / len(domain)
-    work = SWEEPS * rows * look_work(domain, len(asked), holding)
-    return work > AT_ONCE_WORK and max(len(answer.clique) for answer in asked) > 2
+    return SWEEPS * rows * look_work(domain, len(asked), holding) > AT_ONCE_WORK
 
 
 def is_far(every: RowAgreement) -> bool:
-    """Whether rows are so far from targets, some of them larger than pairs, that meeting these in rounds pays."""
-    return every.distance > FAR and int(every.places.width.max()) > 2
+    """Whether rows are so far from their targets that meeting these in rounds pays."""
+    return every.distance > FAR
 
 
 def near_columns(agreement: RowAgreement) -> bool:

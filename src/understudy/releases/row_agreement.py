@@ -102,9 +102,8 @@ class RowAgreement:
     side by side: the choice among the values of one attribute reads whole lines of memory. That pays where few
     rows choose at once. Without, it stands there once. `first` is the first of its copies.
 
-    `moved` and `looked` tell how many values were moved and how many rows were looked at, `moving` the part of the
-    rows that were looked at last of which a value was moved, and `work` about how many nanoseconds all of it took,
-    by the numbers of rows, targets and values alone.
+    `moved` and `looked` tell how many values were moved and how many rows were looked at, and `work` about how
+    many nanoseconds all of it took, by the numbers of rows, targets and values alone.
     """
 
     domain: Domain
@@ -116,7 +115,6 @@ class RowAgreement:
     constraints: Sequence[Constraint] = ()
     moved: int = 0
     looked: int = 0
-    moving: float = 0.0
     work: float = 0.0
 
     @classmethod
@@ -250,9 +248,9 @@ class RowAgreement:
             np.array(self.domain.shape(), np.int64),
             Looks(start, looks, block, together, part, least),
             targets,
-            self._constrained,
+            self.constrained,
         )
-        self.moved, self.looked, self.moving = self.moved + moves, self.looked + looks, moves / looks
+        self.moved, self.looked = self.moved + moves, self.looked + looks
         self.work += looks * look_work(self.domain, self.weights.size, self._holding, part)
         return moves
 
@@ -260,7 +258,7 @@ class RowAgreement:
     def _targets(self) -> Targets:
         """What the rows should be like, with losses as steep as they are now."""
         return Targets(
-            self.off, self.weights, self._steepness(), self.first, self._owner, self.places, self._held
+            self.off, self.weights, self.steepness(), self.first, self._owner, self.places, self._held
         )
 
     @cached_property
@@ -280,7 +278,7 @@ class RowAgreement:
         return np.repeat(np.arange(self.first.size - 1), np.diff(self.first))
 
     @cached_property
-    def _constrained(self) -> Constrained:
+    def constrained(self) -> Constrained:
         """Which cells rows may enter, of all constraints one after another."""
         zeros = [[self.domain.position(name) for name in c.clique] for c in self.constraints]
         allowed = np.concatenate([c.allowed.ravel() for c in self.constraints] or [np.ones(1, bool)])
@@ -297,7 +295,7 @@ class RowAgreement:
         """How many each target has."""
         return np.diff(np.append(self.places.starts, self.off.size))[self.first[:-1]]
 
-    def _steepness(self) -> NDArray[np.float32]:
+    def steepness(self) -> NDArray[np.float32]:
         """Of each target's losses: quadratic up to `WIDTH` rows, or up to what its cells are off as yet."""
         return (1 / np.maximum(WIDTH, np.sqrt(self._apart[1] / self._cells))).astype(np.float32)
 
