@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from understudy.answer.limits import MAX_CELLS
 from understudy.curator.curator import Curator
+from understudy.curator.of_table import curator_of
 from understudy.errors import ParameterError
 from understudy.project import Project
 from understudy.query.text_size import USUAL
@@ -69,7 +70,7 @@ def session(
     belongs to something else, a `QueryError` where a class is too large to be bought at once, and an
     `InsufficientBudgetError` where the classes cannot be paid.
     """
-    curator = table.curator if isinstance(table, Project) else table
+    curator = curator_of(table)
     known = remembered(curator, name, analyst)
     if known is None and alpha is None:
         raise ParameterError("a new session needs `alpha`, the error of every answer as a part of all rows")

@@ -64,11 +64,16 @@ def pool(questions: Iterable[Marginal]) -> Conjunctions:
     """The class of all conjunctions on the attributes that any of the listed `questions` reads.
 
     For the argument `classes` of `session`, by somebody who knows the questions that will come. Raises a
-    `QueryError` where the list is empty.
+    `QueryError` where the list is empty, and a `ParameterError` where it holds something else than marginals.
     """
     listed = list(questions)
     if not listed:
         raise QueryError("a pool needs at least one question")
+    if not all(isinstance(one, Marginal) for one in listed):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ParameterError(
+            "a pool is of `us.Marginal`s",
+            remedy='for questions in words name their attributes: `us.conjunctions("age", "sex")`',
+        )
     domain = listed[0].domain
     return Conjunctions(domain.clique({name for question in listed for name in question.clique}))
 
@@ -126,8 +131,11 @@ class Terms:
             raise ParameterError("a direct session buys no classes; leave them out")
         if isinstance(queries, bool) or not isinstance(queries, int) or not 1 <= queries <= MAX_QUERIES:
             raise ParameterError(f"a session has 1 to {MAX_QUERIES:,} questions, not {queries}")
-        for announced in (*classes, *expected):
-            checked_class(announced)
+        for named, given in (("classes", classes), ("expected", expected)):
+            if isinstance(given, Conjunctions | AllMarginals):
+                raise ParameterError(f"`{named}` is a list", remedy=f'write `{named}=[us.ranges("age")]`')
+            for announced in given:
+                checked_class(announced)
         width = positive(alpha, "alpha", at_most=1)
         return cls(width, probability(beta), queries, tuple(classes), mechanism, noise, tuple(expected))
 
