@@ -241,8 +241,12 @@ def test_a_restart_goes_on_where_it_stopped(tmp_path):
     assert first.left == 4  # what another process was told counts here as well
     first.score_predictions(rows[1], guess=1.0)
     assert first.left == 3
-    with pytest.raises(RequestConflictError):
+    with pytest.raises(
+        RequestConflictError, match=r"keeps another holdout .* queries 6 .* not .* queries 7 .* begun with"
+    ):
         Holdout(*rows, **(settings | {"queries": 7}))
+    with pytest.raises(RequestConflictError, match="its rows or labels are others; give the rows"):
+        Holdout(rows[0], 1 - rows[1], **settings)
 
 
 def test_a_journal_that_cannot_be_written_leaves_the_noisy_threshold_as_it_was(tmp_path, monkeypatch):
