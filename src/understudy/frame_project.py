@@ -5,8 +5,9 @@ from __future__ import annotations
 import warnings
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from understudy.declaration.arguments import AttributeCells, domain_of
 from understudy.declaration.declaration import Declaration, Protect, SourceSpec, Unit
@@ -24,6 +25,9 @@ from understudy.table.source import Source, in_memory
 if TYPE_CHECKING:
     from understudy.noise.samplers import NoiseSource
     from understudy.project import Frame
+
+
+Choice = TypeVar("Choice", bound=StrEnum)
 
 
 def declare(
@@ -92,8 +96,8 @@ def declare(
         source=SourceSpec("frame", name),
         domain=domain,
         budget=Budget.of(epsilon, delta, filter=filter),
-        neighbours=Neighbours(neighbours),
-        protect=Protect(protect),
+        neighbours=_choice(Neighbours, neighbours, "neighbours"),
+        protect=_choice(Protect, protect, "protect"),
         unit=unit,
         rows_at_least=rows_at_least,
         rows_at_most=rows_at_most,
@@ -103,6 +107,14 @@ def declare(
     books = open_ledger(declaration, base=Path.cwd()) if isinstance(ledger, str | Path) else ledger
     made = Project.over(source, declaration, ledger=books, noise=noise)
     return replace(made, inferred=tuple(seen))
+
+
+def _choice(words: type[Choice], given: str, named: str) -> Choice:
+    """One of a few words, as an argument of that name gives it; a `ParameterError` lists them for any other."""
+    try:
+        return words(given)
+    except ValueError:
+        raise ParameterError(f"{named} is {' or '.join(words)}, not {given!r}") from None
 
 
 def _inferred(source: Source, columns: Collection[str]) -> dict[str, AttributeCells]:

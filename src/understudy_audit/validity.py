@@ -11,6 +11,7 @@ import numpy as np
 
 from understudy.errors import ParameterError, RefusedError
 from understudy.noise.samplers import SeededNoise
+from understudy.theory.arguments import whole
 from understudy.validity.choice import MODE_CARDS, mode_of
 from understudy.validity.modes import HoldoutMode
 from understudy_audit.analysts.game import Game, GameResult, Plain
@@ -49,7 +50,13 @@ def validity_audit(
     rejections: int = 10,
     seed: int = 0,
 ) -> list[AttackFinding]:
-    """Every analyst against every mode, on invented data. Mean claim, truth and width are of the last answer."""
+    """Every analyst against every mode, on invented data. Mean claim, truth and width are of the last answer.
+
+    Raises a `ParameterError` where there is nothing to attack: an analyst needs two `rows` and two `queries`.
+    """
+    least = {"rows": (rows, 2), "queries": (queries, 2), "runs": (runs, 1), "seed": (seed, 0)}
+    for name, (given, at_least) in least.items():
+        whole(given, name, at_least=at_least)
     for name in analysts:
         if name not in ANALYSTS:
             raise ParameterError(f"no analyst {name!r}; there are: {', '.join(ANALYSTS)}")

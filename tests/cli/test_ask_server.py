@@ -91,4 +91,6 @@ def test_a_token_that_is_missing_or_wrong_is_told_in_the_programs_words(ask, mon
     monkeypatch.setenv("UNDERSTUDY_TOKEN", "us_wrong")
     assert "token" in ask("count", status=1).stderr
     monkeypatch.delenv("UNDERSTUDY_TOKEN")
-    assert "UNDERSTUDY_TOKEN" in ask("count", status=1).stderr
+    told = ask("count", status=1).stderr
+    assert "in the variable UNDERSTUDY_TOKEN" in told
+    assert "in Python as `token=`" in told

@@ -28,6 +28,8 @@ def test_help_version_and_usage(tmp_path):
     assert call("--version", cwd=tmp_path).stdout.startswith("understudy ")
     assert "Begin with" in call(cwd=tmp_path).stdout
     assert "frob" in run("frob", cwd=tmp_path, status=2).stderr
+    for group in ("ledger", "audit", "token"):  # the help of a group, not an error that tells it
+        assert call(group, cwd=tmp_path, status=2).stderr.startswith(f"Usage: understudy {group}")
     assert "--epsilon" in call("ask", "--epsilon", "much", "count", cwd=tmp_path, status=2).stderr
     call("ask", cwd=tmp_path, status=2)
 

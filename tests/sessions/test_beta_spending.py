@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from session_table import conjunction, curator
-from understudy.sessions.beta_spending import CAREFUL, EVEN, GENEROUS, BetaSpending
+from understudy.errors import InsufficientBudgetError
+from understudy.sessions.beta_account import BetaAccount
+from understudy.sessions.beta_spending import CAREFUL, EVEN, GENEROUS, LEAST_SHARE, BetaSpending
 from understudy.sessions.opening import session as session_of
 
 FALLING = {"careful": CAREFUL, "generous": GENEROUS}
@@ -84,3 +86,25 @@ def test_a_session_takes_falling_shares_and_a_direct_one_even_ones():
     assert first > 40 * found["direct"][0]
     assert all(later <= first for later in others)
     assert max(found["direct"]) <= 1.01 * min(found["direct"])
+
+
+@pytest.mark.parametrize("beta", [0.05, 1e-13, 1e-200])
+def test_no_purchase_takes_more_of_a_small_beta_than_is_left(beta):
+    """What was allowed for rounding was 1e-12, and ten times all of a β of 1e-13."""
+    session = session_of(curator(epsilon=500.0, delta=1e-6), alpha=0.1, beta=beta, queries=10)
+    session.ask_marginal(conjunction(age=np.arange(10) > 6))
+    bought = session._buyer.plans.of([conjunction(age=np.arange(10) < 3)], "", asked=2).purchases[0]
+    account = BetaAccount(beta)
+    account.check(bought)
+    account.left = bought.share
+    account.check(bought)
+    account.left = bought.share / 2
+    with pytest.raises(InsufficientBudgetError, match="promised answers with all of its beta"):
+        account.check(bought)
+
+
+def test_a_session_whose_beta_is_too_small_says_what_an_answer_takes():
+    session = session_of(curator(epsilon=500.0, delta=1e-6), alpha=0.1, beta=1e-300, queries=10)
+    with pytest.raises(InsufficientBudgetError, match=f"costs beta {LEAST_SHARE:g} and .*e-30.* remains"):
+        session.ask_marginal(conjunction(age=np.arange(10) > 6), uncertified=False)
+    assert session.purchases == 0

@@ -128,9 +128,9 @@ def test_the_text_of_terms_holds_the_noise_and_old_texts_mean_auto() -> None:
     terms = Terms.of(alpha=0.05, beta=0.05, queries=9, mechanism="direct", noise="bounded")
     text = terms.text()
     assert text == "session direct noise bounded alpha 1/20 beta 1/20 queries 9"
-    assert Terms.read(text) == terms
+    assert Terms.read(text, []) == terms
     assert "noise bounded" in (described(text, "") or "")
-    old = Terms.read("session alpha 1/20 beta 1/20 queries 9 @7f")
+    old = Terms.read("session alpha 1/20 beta 1/20 queries 9 @7f", [])
     assert old is not None
     assert (old.noise, old.text()) == ("auto", "session alpha 1/20 beta 1/20 queries 9")
 

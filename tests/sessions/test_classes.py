@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from itertools import combinations, product
 from math import prod
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from scipy.stats import norm
 
+import understudy as us
 from session_table import DOMAIN, conjunction, curator
 from statistical import assert_at_most
 from understudy.errors import DomainError, ParameterError, QueryError
@@ -23,7 +26,7 @@ from understudy.sessions.families import CellFamily
 from understudy.sessions.family_product import product_of, slack
 from understudy.sessions.opening import session as session_of
 from understudy.sessions.simulation import SEED, extended_quantile, safe_quantile
-from understudy.sessions.terms import conjunctions, pool, ranges
+from understudy.sessions.terms import Terms, conjunctions, pool, ranges, read_class
 
 pytestmark = pytest.mark.usefixtures("generous")
 
@@ -309,3 +312,48 @@ def test_what_is_no_class_is_named_as_such_and_buys_nothing():
     with pytest.raises(QueryError, match="names no attribute"):
         session.buy(conjunctions())
     assert session.buy(ranges("age")).units > 0
+
+
+UNUSUAL = ("town, country", "pay (net)", 'the "late" ones', "who expects more", "a @b", "a")
+
+
+def test_a_session_goes_on_by_its_name_whatever_its_classes_are_called():
+    frame = {name: [0, 1] * 500 for name in UNUSUAL}
+    project = us.declare(pa.table(frame), dict.fromkeys(UNUSUAL, range(3)), epsilon=100, delta=1e-6)
+    for name, other in zip(UNUSUAL, UNUSUAL[1:] + UNUSUAL[:1], strict=True):
+        terms: dict[str, Any] = {
+            "classes": [conjunctions(name)],
+            "expected": [conjunctions(other, name), marginals(2)],
+        }
+        first = session_of(project, alpha=0.1, queries=10, name=name, **terms)
+        again = session_of(project, name=name)
+        assert (again.terms, again.purchases) == (first.terms, 1)
+
+
+def test_terms_come_back_from_their_text_with_the_version_of_a_file():
+    for bought, ahead in (([], []), ([("a", "town, country")], []), ([], [("a @b",)]), ([("a",)], [("a",)])):
+        told: dict[str, Any] = {
+            "classes": [conjunctions(*one) for one in bought],
+            "expected": [conjunctions(*one) for one in ahead],
+        }
+        terms = Terms.of(alpha=0.1, beta=0.05, queries=9, **told)
+        assert Terms.read(f"{terms.text()} @7f", UNUSUAL) == terms
+
+
+def test_unusual_names_of_an_ordered_class_stand_in_double_quotes():
+    quoted = '"town, country", a, "pay (net)" , "the ""late"" ones"'
+    assert read_class(f"ranges({quoted})") == conjunctions(
+        "town, country", "a", "pay (net)", 'the "late" ones'
+    )
+    assert read_class("conjunctions(home town)") == conjunctions("home town")
+    for text in (
+        "ranges()",
+        "ranges(a,)",
+        'ranges("a)',
+        'ranges("")',
+        'ranges("a" b)',
+        "ranges(a (b))",
+        "ages(a)",
+    ):
+        with pytest.raises(ParameterError, match="names no class"):
+            read_class(text)

@@ -95,6 +95,8 @@ def test_empty_and_missing_tables(tmp_path):
     for absent in ("nowhere.csv", "nowhere.parquet", "nowhere.duckdb"):
         with pytest.raises(SourceError, match=f"there is no file .*{absent}"):
             write(tmp_path / absent, tmp_path / "x.yml")
+    with pytest.raises(SourceError, match="is a folder; name a CSV"):
+        write(tmp_path, tmp_path / "x.yml")
     assert not (tmp_path / "x.yml").exists()
 
 

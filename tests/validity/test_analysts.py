@@ -8,7 +8,7 @@ import pytest
 
 from page_checks import read_page
 from statistical import FALSE_ALARM, assert_at_most
-from understudy.errors import RefusedError
+from understudy.errors import ParameterError, RefusedError
 from understudy.noise.samplers import SeededNoise
 from understudy_audit.analysts.correlation import batches, expected_majority, majority, selection
 from understudy_audit.analysts.game import Game, Plain
@@ -191,3 +191,13 @@ def test_the_audit_tells_plain_from_certified(tmp_path):
 
 def test_false_alarms_are_rare():
     assert FALSE_ALARM <= 1e-9
+
+
+@pytest.mark.parametrize(
+    "nothing", [{"runs": 0}, {"rows": 1}, {"queries": 1}, {"seed": -1}, {"rejections": 0}]
+)
+def test_an_attack_on_nothing_is_refused_in_words(nothing):
+    """They ended with tracebacks: of a mean of nothing, of a logarithm of 0, of an array cut into no parts."""
+    [(name, _)] = nothing.items()
+    with pytest.raises(ParameterError, match=rf"{name}`? (must )?be at least"):
+        validity_audit(**({"rows": 100, "queries": 5, "runs": 1} | nothing))

@@ -8,9 +8,10 @@ import sys
 import numpy as np
 import pytest
 from joblib import parallel_backend
+from scipy.sparse import csr_matrix
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import check_scoring
+from sklearn.metrics import accuracy_score, check_scoring
 from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
 from sklearn.tree import DecisionTreeClassifier
 
@@ -53,6 +54,27 @@ def test_a_score_is_near_the_truth_and_counted():
     assert promised["theorem"] == "Theorem T (tilting), bounded noise"
     assert len(promised["assumptions"]) == 8
     assert promised["assumptions"][-1] == NOTHING_KEPT
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ({"X": SEALED[1:]}, "one label for each"),
+        ({"X": csr_matrix(SEALED[1:])}, "one label for each"),
+        ({"y": [None, *TRUTH[1:]]}, "y has missing values"),
+        ({"y": [np.nan, *TRUTH[1:]]}, "y has missing values"),
+        ({"y": np.array(["yes", *TRUTH[1:]], dtype=object)}, "labels are of several kinds"),
+        ({"groups": np.array(["yes", *TRUTH[1:]], dtype=object)}, "groups are of several kinds"),
+        ({"groups": [None, *TRUTH[1:]]}, "groups, one for each"),
+        ({"metric": accuracy_score}, "us.metrics.Metric"),
+        ({"rejections": -1, "mode": "check"}, "rejections must be at least 0"),
+        ({"rejections": 0, "mode": "thresholdout"}, "`rejections` be at least 1"),
+    ],
+)
+def test_what_is_no_holdout_is_refused_before_a_score_is_spent_on_it(given, why):
+    """Features of other rows made every frozen estimator wrong everywhere; the rest ended with tracebacks."""
+    with pytest.raises(ParameterError, match=why):
+        Holdout(**({"X": SEALED, "y": TRUTH, "queries": 4} | given))
 
 
 def test_it_serves_grid_search_on_threads():
@@ -219,8 +241,12 @@ def test_a_restart_goes_on_where_it_stopped(tmp_path):
     assert first.left == 4  # what another process was told counts here as well
     first.score_predictions(rows[1], guess=1.0)
     assert first.left == 3
-    with pytest.raises(RequestConflictError):
+    with pytest.raises(
+        RequestConflictError, match=r"keeps another holdout .* queries 6 .* not .* queries 7 .* begun with"
+    ):
         Holdout(*rows, **(settings | {"queries": 7}))
+    with pytest.raises(RequestConflictError, match="its rows or labels are others; give the rows"):
+        Holdout(rows[0], 1 - rows[1], **settings)
 
 
 def test_a_journal_that_cannot_be_written_leaves_the_noisy_threshold_as_it_was(tmp_path, monkeypatch):

@@ -150,6 +150,8 @@ def _fail(error: Exception | str, status: int) -> NoReturn:
     message = as_options(str(error))
     if "--json" in sys.argv:
         sys.stdout.write(json.dumps({"error": {"kind": kind, "message": message}}) + "\n")
+    elif message.startswith("Usage: "):  # the help of a group that was named without one of its commands
+        say(message, err=True)
     else:
         say(f"understudy: {message}", err=True, hang=2)
     sys.exit(status)

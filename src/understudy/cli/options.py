@@ -69,6 +69,7 @@ ARGUMENTS = frozenset(
         "mode",
         "name",
         "noise",
+        "rejections",
         "rho",
         "rows",
         "target",

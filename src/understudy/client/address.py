@@ -38,7 +38,8 @@ class ServerAddress:
         if parts.username is not None or parts.query or parts.fragment:
             raise ParameterError(
                 "the address of a server has no user, password, parameters or fragment",
-                remedy="Give the address alone, and the token as `token=` or in UNDERSTUDY_TOKEN",
+                remedy="Give the address alone, and the token in the variable UNDERSTUDY_TOKEN, or in Python as "
+                "`token=`",
             )
         if parts.scheme == "http" and not _is_loopback(parts):
             raise ParameterError(

@@ -42,10 +42,10 @@ def found_token(address: ServerAddress, given: str | None) -> str:
         return _checked(found, f"a line of {file}")
     raise AccessError(
         f"there is no token for {address.text}",
-        remedy=f"Ask the custodian for one, and give it as `token=`, in the variable {VARIABLE}, or in the file "
-        f"of tokens (mode 0600) as a line: {address.text} TOKEN",
-        detail=f"there is no token for {address.text}. Ask the custodian for one, and give it as `token=`, in the "
-        f"variable {VARIABLE}, or in {file} (mode 0600) as a line: {address.text} TOKEN",
+        remedy=f"Ask the custodian for one, and give it in the variable {VARIABLE}, in the file of tokens (mode "
+        f"0600) as a line: {address.text} TOKEN, or in Python as `token=`",
+        detail=f"there is no token for {address.text}. Ask the custodian for one, and give it in the variable "
+        f"{VARIABLE}, in {file} (mode 0600) as a line: {address.text} TOKEN, or in Python as `token=`",
     )
 
 
@@ -92,8 +92,9 @@ def _read(file: Path) -> str | None:
     except (OSError, UnicodeDecodeError) as error:
         raise AccessError(
             "the file of tokens cannot be read",
-            remedy="Mend it, or give the token as `token=`",
-            detail=f"{file} cannot be read ({type(error).__name__}): mend it, or give the token as `token=`",
+            remedy=f"Mend it, or give the token in the variable {VARIABLE}",
+            detail=f"{file} cannot be read ({type(error).__name__}): mend it, or give the token in the variable "
+            f"{VARIABLE}",
         ) from None
 
 

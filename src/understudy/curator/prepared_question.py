@@ -203,7 +203,11 @@ class QuestionPurchase:
 
 
 def _check_request(request: str | None) -> None:
-    if request is not None and SEPARATOR in request:
+    if request is None:
+        return
+    if not isinstance(request, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # untyped callers
+        raise ParameterError(f"a request's name is text, not {request!r}")
+    if SEPARATOR in request:
         raise ParameterError(
             f"a request's name must not hold {SEPARATOR!r}, which numbers the purchases of a session"
         )

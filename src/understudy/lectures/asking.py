@@ -10,7 +10,6 @@ from understudy.answer.reader import CountQuestion, QuestionReader, ShareQuestio
 from understudy.answer.statement_question import StatementQuestion
 from understudy.curator.curator import Curator
 from understudy.errors import QueryError
-from understudy.project import Project
 from understudy.query.linear import LinearQuery
 
 Asked = str | LinearQuery
@@ -20,11 +19,6 @@ MOST_ANSWERS = 1 << 14
 """Answers that are remembered; the one that was asked for longest ago is forgotten first."""
 
 Told = TypeVar("Told")
-
-
-def curator_of(table: Curator | Project) -> Curator:
-    """The Curator of a project, or the Curator itself."""
-    return table.curator if isinstance(table, Project) else table
 
 
 class QueryReader:

@@ -13,8 +13,9 @@ from math import ceil, floor
 from typing import Any, Protocol
 
 from understudy.curator.curator import Curator
+from understudy.curator.of_table import curator_of
 from understudy.errors import HandleClosedError, ParameterError, QueryError
-from understudy.lectures.asking import Asked, QueryReader, RepeatMemory, curator_of
+from understudy.lectures.asking import Asked, QueryReader, RepeatMemory
 from understudy.ledger.asking_lock import AskingLock
 from understudy.ledger.journal import Journal
 from understudy.project import Project
@@ -189,8 +190,13 @@ class GuessAndCheck:
 
         Returns a `Checked`. A guesser that goes on is also told what was rejected elsewhere, in another process or
         by another one's guess, before it says anything: its guess is always that of the whole transcript. Raises
-        as `check` does.
+        as `check` does, and a `ParameterError` where the guesser is none.
         """
+        if not hasattr(guesser, "guess"):
+            raise ParameterError(
+                "who guesses is a guesser, such as ConstantGuess(1/2)",
+                remedy="a guess of your own is checked by `check(question, guess)`",
+            )
         query = self._reader.read(question)
         with self._lock:
             if (told := self._repeats.find(query.key)) is not None:

@@ -13,9 +13,10 @@ from typing import Any, Literal
 import numpy as np
 
 from understudy.curator.curator import Curator
+from understudy.curator.of_table import curator_of
 from understudy.domain.domain import Domain
 from understudy.errors import TooLargeError
-from understudy.lectures.asking import Asked, curator_of
+from understudy.lectures.asking import Asked
 from understudy.lectures.guess_and_check import Checked, CheckTerms, GuessAndCheck
 from understudy.lectures.guessers import MedianGuess, SampledMedianGuess
 from understudy.lectures.online import OnlineConstruction

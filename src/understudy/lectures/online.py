@@ -18,9 +18,10 @@ import numpy as np
 
 from understudy.answer.answer import Answer
 from understudy.curator.curator import Curator
+from understudy.curator.of_table import curator_of
 from understudy.curator.open_sparse_vector import OpenSparseVector, counting_query
 from understudy.errors import HandleClosedError, RefusedError, RequestConflictError
-from understudy.lectures.asking import Asked, QueryReader, RepeatMemory, curator_of
+from understudy.lectures.asking import Asked, QueryReader, RepeatMemory
 from understudy.lectures.online_terms import OnlineTerms
 from understudy.ledger.asking_lock import AskingLock
 from understudy.ledger.journal import Journal

@@ -10,8 +10,8 @@ from math import ceil, floor, log
 from typing import Any
 
 from understudy.curator.curator import Curator
+from understudy.curator.of_table import curator_of
 from understudy.errors import ParameterError, RefusedError
-from understudy.lectures.asking import curator_of
 from understudy.mechanism.additive import noise_for
 from understudy.mechanism.sparse_vector import HALF, best_share
 from understudy.privacy.budget import Budget

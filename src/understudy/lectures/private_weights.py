@@ -6,8 +6,8 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from understudy.curator.curator import Curator
+from understudy.curator.of_table import curator_of
 from understudy.errors import ParameterError
-from understudy.lectures.asking import curator_of
 from understudy.lectures.online import OnlineConstruction
 from understudy.lectures.online_terms import OnlineTerms, practical_terms, theorem_terms
 from understudy.project import Project

@@ -11,8 +11,9 @@ from fractions import Fraction
 from math import floor
 
 from understudy.curator.curator import Curator
+from understudy.curator.of_table import curator_of
 from understudy.errors import HandleClosedError, ParameterError
-from understudy.lectures.asking import Asked, QueryReader, RepeatMemory, curator_of
+from understudy.lectures.asking import Asked, QueryReader, RepeatMemory
 from understudy.lectures.guess_and_check import RESOLUTION, Checked
 from understudy.ledger.asking_lock import AskingLock
 from understudy.ledger.journal import Journal

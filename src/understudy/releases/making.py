@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from understudy.curator.of_table import OPEN_ONE
 from understudy.errors import ParameterError, RequestConflictError
 from understudy.project import Project
 from understudy.query.workload import AllMarginals, Workload
@@ -82,6 +83,8 @@ def release(
     `TooLargeError` where the release would take more memory (`releases.demand`), and an `UnreadableError` where
     the custodian's reading found an attribute to be unreadable, for a release shows every attribute.
     """
+    if not isinstance(project, Project):  # pyright: ignore[reportUnnecessaryIsInstance]  # untyped callers
+        raise ParameterError("a release is of a project", remedy=OPEN_ONE)
     project.curator.check_all_readable()
     budget = project.declaration.budget.alone(epsilon, delta)
     run = ResumableRun(

@@ -52,7 +52,7 @@ def _read(domain: Domain, given: str | Path) -> Workload:
     named = _NAMED.fullmatch(str(given))
     if named:
         return Workload.all_marginals(domain, int(named[1]))
-    path = Path(given)
+    path = Path(str(given))
     if path.suffix.lower() not in _ENDINGS:
         raise QueryError(
             f"{str(given)!r} is no workload: write all-3-way, or name a file that ends in {', '.join(_ENDINGS)}"

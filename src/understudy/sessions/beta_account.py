@@ -36,7 +36,7 @@ NEW_SESSION = "Begin another session: this one has promised answers with all of 
 """What to do where a session has no share of β left for a further answer."""
 
 ROUNDING = 1e-12
-"""By so much a share may pass what is left of β, for rounding."""
+"""By this part of β a share may pass what is left of it, for rounding."""
 
 
 class BetaAccount:
@@ -53,6 +53,7 @@ class BetaAccount:
 
     def __init__(self, beta: float) -> None:
         self.left = beta
+        self._rounding = ROUNDING * beta
         self.counts_bought = 0
         self.has_main_class = False
 
@@ -71,7 +72,7 @@ class BetaAccount:
         """
         is_certain = isinstance(purchase, DirectPurchase | WithinPurchase) and purchase.is_certain
         takes_none = is_certain or isinstance(purchase, CompletingPurchase)
-        if not takes_none and purchase.share > self.left + ROUNDING:
+        if not takes_none and purchase.share > self.left + self._rounding:
             raise InsufficientBudgetError(
                 requested=purchase.share, remaining=self.left, currency="beta", remedy=NEW_SESSION
             )

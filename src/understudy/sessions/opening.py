@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from understudy.answer.limits import MAX_CELLS
 from understudy.curator.curator import Curator
+from understudy.curator.of_table import curator_of
 from understudy.errors import ParameterError
-from understudy.ledger.interface import Ledger
 from understudy.project import Project
 from understudy.query.text_size import USUAL
 from understudy.rational import Number
@@ -70,8 +70,8 @@ def session(
     belongs to something else, a `QueryError` where a class is too large to be bought at once, and an
     `InsufficientBudgetError` where the classes cannot be paid.
     """
-    curator = table.curator if isinstance(table, Project) else table
-    known = remembered(curator.ledger, name, analyst)
+    curator = curator_of(table)
+    known = remembered(curator, name, analyst)
     if known is None and alpha is None:
         raise ParameterError("a new session needs `alpha`, the error of every answer as a part of all rows")
     if known is not None:
@@ -97,12 +97,12 @@ def session(
     )
 
 
-def remembered(ledger: Ledger, name: str, analyst: str) -> Terms | None:
-    """The terms of the session that the ledger holds under the name, if it is shared or this analyst's own.
+def remembered(curator: Curator, name: str, analyst: str) -> Terms | None:
+    """The terms of the session that the Curator's ledger holds under the name.
 
-    None where there is none.
+    None where there is none that is shared or this analyst's own.
     """
-    known = ledger.find(name) if name else None
+    known = curator.ledger.find(name) if name else None
     if known is None or known.analyst not in ("", analyst):
         return None
-    return Terms.read(known.question)
+    return Terms.read(known.question, curator.domain.names)

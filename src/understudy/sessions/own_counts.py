@@ -96,7 +96,9 @@ class OwnCountsOffers:
         beta, spending = self.permission.beta, self.permission.spending(asked=asked)
         share = rounded(beta.left * spending.part(beta.counts_bought, self.terms.ahead(asked) + 1))
         if share < LEAST_SHARE:
-            raise InsufficientBudgetError(requested=inf, remaining=0.0, currency="beta", remedy=NEW_SESSION)
+            raise InsufficientBudgetError(
+                requested=LEAST_SHARE, remaining=share, currency="beta", remedy=NEW_SESSION
+            )
         return spending, share
 
     def within(self, marginal: Marginal, width: float, *, asked: int) -> WithinPurchase:

@@ -27,6 +27,8 @@ class PurchaseJournal(Journal):
     """
 
     def __init__(self, ledger: Ledger, terms: str, *, name: str, analyst: str, lazily: bool = False) -> None:
+        if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # untyped callers
+            raise ParameterError(f"a session's name is text, not {name!r}")
         if SEPARATOR in name:
             raise ParameterError(f"a session's name must not hold {SEPARATOR!r}, which numbers its purchases")
         super().__init__(ledger, terms, name=name, analyst=analyst, lazily=lazily)

@@ -68,7 +68,7 @@ from understudy.sessions.population import Population
 from understudy.sessions.quantile_buyer import Running
 from understudy.sessions.question_answers import QuestionAnswers
 from understudy.sessions.question_plan import QuestionPlan
-from understudy.sessions.several import PutQuestion, SeveralQuestions
+from understudy.sessions.several import PutQuestion, SeveralQuestions, listed
 from understudy.sessions.terms import Announced, Terms, checked_class, class_text
 
 
@@ -258,7 +258,7 @@ class Session:
         they come (`several`). Each keeps to `error`, where one is given. Reads no data and spends nothing before
         an answer is fetched. Raises as `price` does, for whichever question is wrong.
         """
-        put = [self._put(question, error) for question in questions]
+        put = [self._put(question, error) for question in listed(questions)]
         for one in put:
             self._check(one.marginals)
         payer = self._payer(analyst)
@@ -482,7 +482,7 @@ class Session:
         `analyst` and `error` are those of `price`, which says what is raised. What all of them cost together is
         told by `several`.
         """
-        return [self.price(question, analyst, error=error) for question in questions]
+        return [self.price(question, analyst, error=error) for question in listed(questions)]
 
     def ask_marginal(
         self,

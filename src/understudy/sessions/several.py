@@ -39,10 +39,12 @@ from math import ceil
 from typing import Any, Protocol
 
 from understudy.answer.answer import Answer
-from understudy.answer.reader import ReadQuestion
+from understudy.answer.reader import Asked, ReadQuestion
 from understudy.answer.sql_answer import SqlAnswer
+from understudy.errors import ParameterError
 from understudy.privacy.cost import Cost
 from understudy.privacy.joint import GROWTH
+from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.sessions.answer_memory import identity
 from understudy.sessions.buyer import Buyer
@@ -92,6 +94,15 @@ class PutQuestion:
     def key(self) -> tuple[Any, ...]:
         """Equal for questions that buy the same."""
         return tuple(map(identity, self.marginals)), tuple(self.running.items()), self.error
+
+
+def listed(questions: Sequence[Asked]) -> Sequence[Asked]:
+    """Several questions; raises a `ParameterError` where one stands alone, whose letters are no questions."""
+    if isinstance(questions, (str, Marginal, LinearQuery)):
+        raise ParameterError(
+            "several questions are a list", remedy="put the one in brackets, or `ask` it alone"
+        )
+    return questions
 
 
 class AnswersUnderLimit(Protocol):

@@ -64,11 +64,16 @@ def pool(questions: Iterable[Marginal]) -> Conjunctions:
     """The class of all conjunctions on the attributes that any of the listed `questions` reads.
 
     For the argument `classes` of `session`, by somebody who knows the questions that will come. Raises a
-    `QueryError` where the list is empty.
+    `QueryError` where the list is empty, and a `ParameterError` where it holds something else than marginals.
     """
     listed = list(questions)
     if not listed:
         raise QueryError("a pool needs at least one question")
+    if not all(isinstance(one, Marginal) for one in listed):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ParameterError(
+            "a pool is of `us.Marginal`s",
+            remedy='for questions in words name their attributes: `us.conjunctions("age", "sex")`',
+        )
     domain = listed[0].domain
     return Conjunctions(domain.clique({name for question in listed for name in question.clique}))
 
@@ -126,8 +131,11 @@ class Terms:
             raise ParameterError("a direct session buys no classes; leave them out")
         if isinstance(queries, bool) or not isinstance(queries, int) or not 1 <= queries <= MAX_QUERIES:
             raise ParameterError(f"a session has 1 to {MAX_QUERIES:,} questions, not {queries}")
-        for announced in (*classes, *expected):
-            checked_class(announced)
+        for named, given in (("classes", classes), ("expected", expected)):
+            if isinstance(given, Conjunctions | AllMarginals):
+                raise ParameterError(f"`{named}` is a list", remedy=f'write `{named}=[us.ranges("age")]`')
+            for announced in given:
+                checked_class(announced)
         width = positive(alpha, "alpha", at_most=1)
         return cls(width, probability(beta), queries, tuple(classes), mechanism, noise, tuple(expected))
 
@@ -141,17 +149,21 @@ class Terms:
         return f"session{kind} alpha {self.alpha} beta {self.beta} queries {self.queries}{classes}"
 
     @classmethod
-    def read(cls, text: str) -> Terms | None:
+    def read(cls, text: str, names: Iterable[str]) -> Terms | None:
         """The terms in what the ledger keeps of a session, the inverse of `text`; None where it is of none.
 
-        >>> Terms.read("session alpha 1/50 beta 1/20 queries 100 conjunctions(age, sex) marginals(2) @7f").classes
+        `names` are those of all attributes, which tell where a name ends that holds a comma or a bracket.
+
+        >>> kept = "session alpha 1/50 beta 1/20 queries 100 conjunctions(age, sex) marginals(2) @7f"
+        >>> Terms.read(kept, ["age", "sex", "town"]).classes
         (Conjunctions(names=('age', 'sex')), AllMarginals(order=2))
         """
         match = _TEXT.fullmatch(text)
         if match is None:
             return None
-        bought, _, ahead = match["classes"].partition(EXPECTS)
-        classes, expected = _classes(bought), _classes(ahead)
+        name = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
+        bought, ahead = _parts(match["classes"], name)
+        classes, expected = _classes(bought, name), _classes(ahead, name)
         if classes is None or expected is None:
             return None  # names that the text does not tell apart
         mechanism = "direct" if match["direct"] else "auto"
@@ -172,21 +184,32 @@ class Terms:
 _TEXT = re.compile(
     r"session(?P<direct> direct)?(?: noise (?P<noise>\w+))? "
     r"alpha (?P<alpha>\S+) beta (?P<beta>\S+) queries (?P<queries>\d+)"
-    r"(?P<classes>[^@]*)(?: @(?P<edition>\S+))?"
+    r"(?P<classes>(?: .*\))?)(?: @(?P<edition>\S+))?",
+    re.DOTALL,
 )
 
 
 EXPECTS = " expects"
 """The word in a session's terms before the classes that it expects; versions before 0.2 knew none."""
 
-_CLASS = re.compile(r"(conjunctions|marginals)\(([^()]*)\)")
+
+def _class(name: str) -> str:
+    """The pattern of a class in a session's terms, by that of an attribute's `name`."""
+    return rf"conjunctions\((?:(?:{name})(?:, (?:{name}))*)?\)|marginals\(\d+\)"
 
 
-def _classes(text: str) -> tuple[Announced, ...] | None:
+def _parts(text: str, name: str) -> tuple[str, str]:
+    """The classes that were bought at once and those that are expected, in a session's terms."""
+    match = re.fullmatch(rf"((?: (?:{_class(name)}))*){EXPECTS}((?: (?:{_class(name)}))+)", text)
+    return (match[1], match[2]) if match else (text, "")
+
+
+def _classes(text: str, name: str) -> tuple[Announced, ...] | None:
     """The classes in a part of a session's terms; None where the text does not tell their names apart."""
     found: list[Announced] = []
-    for kind, inside in _CLASS.findall(text):
-        names = tuple(inside.split(", ") if inside else ())
+    for named in re.findall(_class(name), text):
+        kind, _, inside = named[:-1].partition("(")
+        names = tuple(re.findall(name, inside) if inside else ())
         found.append(AllMarginals(int(inside)) if kind == "marginals" else Conjunctions(names))
     return tuple(found) if text.strip() == " ".join(map(class_text, found)) else None
 
@@ -217,16 +240,21 @@ def checked_class(named: object) -> Announced:
     return named
 
 
+_GIVEN = r"\s*(?:\"((?:[^\"]|\"\")+)\"\s*|([^,()\"]+))"
+"""A name as it is given in a class: in double quotes, which are doubled inside, or as it is."""
+
+
 def read_class(text: str) -> Announced:
-    """A class in words, as `class_text` writes it; `ranges` stands for `conjunctions`.
+    """A class in words; `ranges` stands for `conjunctions`, and an unusual name is in double quotes.
 
     Raises a `ParameterError` where it is not understood.
 
-    >>> read_class("ranges(age, income)")
-    Conjunctions(names=('age', 'income'))
+    >>> read_class('ranges(age, "income (€)")')
+    Conjunctions(names=('age', 'income (€)'))
     """
-    match = re.fullmatch(r"\s*(ranges|conjunctions|marginals)\(([^()]+)\)\s*", text)
-    names = tuple(name.strip() for name in match[2].split(",")) if match else ()
+    match = re.fullmatch(rf"\s*(ranges|conjunctions|marginals)\(({_GIVEN}(?:,{_GIVEN})*)\)\s*", text)
+    given = re.findall(_GIVEN, match[2]) if match else []
+    names = tuple(quoted.replace('""', '"') or plain.strip() for quoted, plain in given)
     if match is None or not all(names) or (match[1] == "marginals" and not match[2].strip().isdecimal()):
         raise ParameterError(
             f"{text!r} names no class: write ranges(age), conjunctions(sex, district) or marginals(2)"

@@ -114,6 +114,8 @@ def _is_declaration(path: Path) -> bool:
 
 def _check_readable(data: Path) -> None:
     """Say what stands in the way of a file before anything tries to read it."""
+    if data.is_dir():
+        raise SourceError(f"{data} is a folder; name a CSV, TSV, Parquet or DuckDB file in it")
     if data.exists():
         return
     if URL.match(str(data)):

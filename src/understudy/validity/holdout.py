@@ -115,7 +115,7 @@ class Holdout(ToldScores, OneMemory):
         if queries < 1:
             raise ParameterError("a holdout is asked at least once: give `queries`")
         labels = self._sealed.labels
-        self._classes = np.unique(labels) if classes is None else np.asarray(classes)
+        self._classes = self._sealed.classes if classes is None else np.asarray(classes)
         self.strict = strict or mode == "strict"
         mode = "auto" if mode == "strict" else mode
         self.metric = metric_for("auc" if mode == "auc" else metric, labels, self._classes)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from sqlalchemy.engine import URL
 
+from understudy.errors import RequestConflictError
 from understudy.ledger.books import short_question
 from understudy.ledger.interface import Ledger
 from understudy.ledger.memory import MemoryLedger
@@ -34,11 +35,23 @@ def promise_of(
 ) -> str:
     """What is kept of the promise, so that no other one goes on under it.
 
-    Version 0.1 named the metric without its parameters: a file that was begun so goes on so.
+    Version 0.1 named the metric without its parameters: a file that was begun so goes on so. Raises a
+    `RequestConflictError` where the file was begun with other rows or another promise.
     """
     former, now = _texts(sealed, metric, mode)
     begun = ledger.find(name)
-    return former if begun is not None and begun.question == short_question(former) else now
+    if begun is None or begun.question == short_question(now):
+        return now
+    if begun.question == short_question(former):
+        return former
+    same_rows = begun.question.startswith(_of_rows(sealed))
+    raise RequestConflictError(
+        f"the file keeps another holdout under the name {name!r}: "
+        + (f"{begun.question}, not {now}" if same_rows else "its rows or labels are others"),
+        remedy="give the rows and the terms that it was begun with, or another path or name",
+        request=name,
+        question=begun.question,
+    )
 
 
 def mode_of_file(
@@ -62,8 +75,13 @@ def mode_of_file(
 
 def _texts(sealed: SealedRows, metric: Metric | Area, mode: HoldoutMode) -> tuple[str, str]:
     """The promise of a mode as version 0.1 wrote it, and as it is written now."""
-    start = f"holdout of {sealed.persons} rows #{sealed.digest} by"
+    start = _of_rows(sealed)
     return f"{start} {metric.name}: {mode.text}", f"{start} {metric.text}: {mode.text}"
+
+
+def _of_rows(sealed: SealedRows) -> str:
+    """The beginning of every promise about the sealed rows."""
+    return f"holdout of {sealed.persons} rows #{sealed.digest} by"
 
 
 def _kept_promise(path: str | Path | None, name: str) -> str | None:

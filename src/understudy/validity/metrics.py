@@ -30,7 +30,6 @@ from understudy.validity.predictions import (
     as_probabilities,
     is_whole,
     kind,
-    missing,
 )
 from understudy.validity.propagated import (
     explained_variance,
@@ -270,8 +269,14 @@ def metric_of(wanted: str | Metric | Area) -> Metric | Area:
 
     Raises a `ParameterError` where there is no such metric, or where a public parameter is missing or unknown.
     """
-    if not isinstance(wanted, str):
+    if isinstance(wanted, (Metric, Area)):
         return wanted
+    if not isinstance(wanted, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # untyped callers
+        raise ParameterError(
+            "a metric is a name, or a Metric: a function of truth and predictions is one as "
+            "`us.metrics.Metric('mine', 'predict', rowwise)`, where rowwise(truth, predicted, classes) gives a "
+            "number between 0 and 1 for each row"
+        )
     name, parameters = _read(wanted)
     if name in ("roc_auc", "auc") and not parameters:
         return AUC
@@ -312,12 +317,10 @@ def metric_for(
     metric = metric_of("accuracy" if wanted is None else wanted)
     needs = "labels" if isinstance(metric, Area) else metric.target
     numbers = kind(truth) == "numbers"
-    if needs == "labels" and numbers and not missing(truth) and not is_whole(truth):
+    if needs == "labels" and numbers and not is_whole(truth):
         raise ParameterError(f"y is continuous, and {metric.name} compares labels: {_REGRESSION}")
     if needs == "numbers" and not numbers:
         raise ParameterError(f"y is {kind(truth)}, and {metric.name} needs numbers: try `metric='accuracy'`")
-    if needs == "numbers" and missing(truth):
-        raise ParameterError(f"y has missing values, and {metric.name} needs a number for each row")
     if wanted is None and numbers and len(classes) > max(FEW_LABELS, len(truth) ** 0.5):
         raise ParameterError(
             f"y has {len(classes):,} distinct numbers: if they are labels, write `metric='accuracy'`; if they are "

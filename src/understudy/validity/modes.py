@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from understudy.errors import ParameterError, RefusedError
 from understudy.noise.normal import rounded_normal
 from understudy.noise.samplers import NoiseSource
+from understudy.theory.arguments import whole
 from understudy.theory.capacity import rows_needed
 from understudy.theory.certificates import NOISE_CERTIFICATES
 from understudy.theory.normal_noise import quantile
@@ -155,7 +156,7 @@ class ModeTerms:
 
     `rejections` is how many guesses may be wrong, None for the mode's own number; `theorem` names a certificate
     for normal noise, None for Theorem T; `slack` is how far a right guess may be from the sample, None for the
-    best.
+    best. Raises a `ParameterError` where `queries` or `rejections` is no number of scores.
     """
 
     rows: int
@@ -164,6 +165,11 @@ class ModeTerms:
     rejections: int | None = None
     theorem: str | None = None
     slack: float | None = None
+
+    def __post_init__(self) -> None:
+        whole(self.queries, "queries")
+        if self.rejections is not None:
+            whole(self.rejections, "rejections", at_least=0)
 
     def wrong(self, usual: int) -> int:
         """How many guesses may be wrong."""

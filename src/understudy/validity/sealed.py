@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from understudy.errors import ParameterError
 from understudy.validity.metric import Area, Metric
 from understudy.validity.modes import SealedLook
+from understudy.validity.predictions import missing
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,14 +28,21 @@ class SealedRows:
     def of(cls, X: Any, y: Any, groups: Any) -> SealedRows:
         """Checked rows. Raises a `ParameterError` where there are none, or not one label or group for each."""
         labels = np.asarray(y)
-        if labels.ndim != 1 or len(labels) < 1:
+        if labels.ndim != 1 or len(labels) < 1 or _rows(X) not in (None, len(labels)):
             raise ParameterError("a holdout needs rows, and one label for each")
+        if missing(labels):
+            raise ParameterError("y has missing values: leave the rows out that have none")
         if groups is None:
             return cls(X, labels, None)
         named = np.asarray(groups)
-        if named.shape != labels.shape:
-            raise ParameterError(f"{len(labels)} rows need {len(labels)} groups")
-        return cls(X, labels, np.unique(named, return_inverse=True)[1].astype(np.intp))
+        if named.shape != labels.shape or missing(named):
+            raise ParameterError(f"{len(labels)} rows need {len(labels)} groups, one for each")
+        return cls(X, labels, _distinct(named, "groups")[1].astype(np.intp))
+
+    @property
+    def classes(self) -> NDArray[Any]:
+        """The distinct labels, in order; raises a `ParameterError` where they have none."""
+        return _distinct(self.labels, "labels")[0]
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -91,3 +99,19 @@ class SealedRows:
         if self.people is None:
             return rowwise
         return np.bincount(self.people, weights=rowwise) / np.bincount(self.people)
+
+
+def _rows(features: Any) -> int | None:
+    """How many rows features have; None where there are none, or nobody can tell before a model reads them."""
+    shape = getattr(features, "shape", None)  # a sparse matrix has no length
+    return shape[0] if shape else len(features) if hasattr(features, "__len__") else None
+
+
+def _distinct(values: NDArray[Any], named: str) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """The distinct values in order, and the place of each value among them."""
+    try:
+        return np.unique(values, return_inverse=True)
+    except TypeError:
+        raise ParameterError(
+            f"the {named} are of several kinds, which have no order: write all as text, or all as numbers"
+        ) from None

@@ -8,7 +8,7 @@ from functools import cached_property
 from math import ceil, log, tanh
 from typing import Any
 
-from understudy.errors import HandleClosedError
+from understudy.errors import HandleClosedError, ParameterError
 from understudy.noise.samplers import NoiseSource, discrete_laplace
 from understudy.theory.guess_and_check import step_grid
 from understudy.validity.certificate import (
@@ -45,6 +45,12 @@ class Thresholdout:
     rejections: int = 50
     name = "thresholdout"
     about_best = False
+
+    def __post_init__(self) -> None:
+        if self.rejections < 1:
+            raise ParameterError(
+                "thresholdout needs an answer for a wrong guess: let `rejections` be at least 1"
+            )
 
     @cached_property
     def _best(self) -> tuple[float, float]:
