@@ -180,13 +180,17 @@ class Product:
     ) -> NDArray[np.int64]:
         """In how many members |noise| is above `width`, for draws as in `suprema`.
 
-        Few members are looked at one by one: those of a family of which the largest is above.
+        Few members are looked at one by one, and all of them at once: those of a family of which the largest is
+        above.
         """
-        family, found = self.families[self._largest[0]], np.zeros(len(noise), np.int64)
+        family = self.families[self._largest[0]]
+        draws, looked_at = list[NDArray[np.intp]](), list[Values]()
         for sums in self._sums(noise, arrays or ReusedArrays()):
             are_above = family.extreme(sums) > width
-            draws = np.nonzero(are_above)[-1]
-            np.add.at(found, draws, family.number_above(sums[:, are_above], width))
+            draws.append(np.nonzero(are_above)[-1])
+            looked_at.append(sums[:, are_above])
+        found = np.zeros(len(noise), np.int64)
+        np.add.at(found, np.concatenate(draws), family.number_above(np.concatenate(looked_at, axis=1), width))
         return found
 
     def _sums(self, noise: Values, arrays: ReusedArrays) -> Iterator[Values]:
