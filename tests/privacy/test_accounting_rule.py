@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from fractions import Fraction
-from itertools import product
+from itertools import combinations, product
 from math import prod
 from time import process_time
 
@@ -258,6 +258,32 @@ def test_the_work_of_every_charge_is_bounded_and_all_of_it_is_linear(monkeypatch
         assert state.work <= rule.start + rule.grant * state.joined
     assert refused > 0
     assert state.joined > 80
+
+
+def test_an_event_is_verified_without_a_look_at_every_count_before_it(monkeypatch):
+    """A list of rule 5 has thousands of counts, and whoever asks of one of them again pays for no work."""
+    budget, regions = Budget.of(1), [cells for some in (1, 2, 3) for cells in combinations(range(12), some)]
+    noise = LaplaceNoise(l1=Fraction(2), scale=Fraction(2 * 10**9))
+    spans = [Span("a", 12, sum(1 << cell for cell in cells)) for cells in regions]
+    events = [Located(noise=noise, region=(span,), relation="replace", split=False) for span in spans]
+    accountant, purse, looks = Joint(budget), verifier.Purse("epsilon", budget.cap.units, NEWEST.number), 0
+    state, work_of = accountant.start(), verifier.Block.work_of
+
+    def looking(self, members):
+        nonlocal looks
+        looks += 1
+        return work_of(self, members)
+
+    monkeypatch.setattr(verifier.Block, "work_of", looking)
+    for turn in range(2):
+        looks = 0
+        for event in events:
+            state = accountant.after(state, event)
+            purse.pay(json.loads(json.dumps(as_plain(event))))
+            assert (state.shown, state.dividing) == (purse.shown, purse.dividing)
+        assert turn == 0 or looks <= len(events)
+    (block,) = purse.blocks.values()
+    assert len(block.counts) == len(events)
 
 
 @pytest.mark.slow("minutes")

@@ -813,7 +813,7 @@ class Purse:
         ]
         known = self.blocks.get(home)
         block = known or Block(widths, soft=SOFT[self.rule] > 0)
-        size, before, divided = len(block.table), block.largest, block.dividing()
+        size, before, divided = len(block.table), block.largest, block.owed
         classes, cuts = block.classes(inside)
         cells = math.prod(len(names) for names in block.names(cuts))
         room = self.room - size + cells if known else self.room + sides + OVERHEAD + cells
@@ -835,7 +835,7 @@ class Purse:
         if DIVIDED[self.rule]:
             most = min(DIVIDED[self.rule], ROOM - self.dividing + divided)
             block.divide(inner if single else None, weight, most)
-            self.dividing += block.dividing() - divided
+            self.dividing += block.owed - divided
         if known is None:
             self.blocks[home] = block
             self.tables += math.prod(size for _, size in home)
@@ -933,7 +933,9 @@ class Block:
     Cells of an attribute that lie in the same spans form a class; the table has one number for each product of
     classes, and is the same on all its cells. `labels` gives the class of each cell, `messages` belong to cells,
     and `lows` holds the largest of minus the messages in each class: so a maximum over cells is one over classes.
-    `counts` has the price of each count that may be divided anew, what its region pays, and its classes.
+    `counts` has the price of each count that may be divided anew, what its region pays, and its classes; `owed` is
+    the work of dividing them all, and `places` finds a count by its classes. Only an event that cuts classes looks
+    at the whole list.
     """
 
     def __init__(self, widths: list[int], *, soft: bool) -> None:
@@ -946,6 +948,8 @@ class Block:
         self.axes = axes
         self.largest = 0
         self.counts: list[list] = []
+        self.places: dict[tuple, list] = {}
+        self.owed = 0
 
     def classes(self, inside: list[bytes]) -> tuple[list[list[int]], list[list[int]]]:
         """Along each axis the classes that have a cell in the span, and those of them that have one outside."""
@@ -996,6 +1000,9 @@ class Block:
             for _, _, members in self.counts:
                 members[axis] |= {new[name] for name in cut if name in members[axis]}
             self.lows[axis] = self.tops(axis, [-m for m in self.messages[axis]])
+        if any(cuts) and self.counts:
+            self.owed = sum(self.work_of(members) for *_, members in self.counts)
+            self.places = {tuple(map(frozenset, count[2])): count for count in self.counts}
 
     def tops(self, axis: int, vector: list[int]) -> list[int]:
         """The largest value in each class of an axis."""
@@ -1029,10 +1036,6 @@ class Block:
                     largest = most
         self.largest = largest
 
-    def dividing(self) -> int:
-        """The work of dividing the counts anew."""
-        return sum(self.work_of(members) for *_, members in self.counts)
-
     def work_of(self, members: list) -> int:
         """The work of dividing a count with these classes."""
         if not self.soft:
@@ -1043,21 +1046,26 @@ class Block:
         """Keep a count, if there is one, to be divided, with others of its region as one; a list that would be
         more work than `most` is closed.
         """
-        if self.dividing() > max(most, 0):
-            self.counts = []
+        self.close_above(most)
         if classes is None:
             return
         region = [set(names) for names in classes]
-        own = self.work_of(region)
-        for count in self.counts:
-            if count[2] == region:
-                count[0] += price
-                count[1] += price
-                return
-        if self.dividing() > max(most - own, 0):
-            self.counts = []
+        own, key = self.work_of(region), tuple(map(frozenset, region))
+        if key in self.places:
+            count = self.places[key]
+            count[0] += price
+            count[1] += price
+            return
+        self.close_above(most - own)
         if own <= most:
-            self.counts.append([price, price, region])
+            self.places[key] = [price, price, region]
+            self.counts.append(self.places[key])
+            self.owed += own
+
+    def close_above(self, most: int) -> None:
+        """Keep no counts that are more work to divide."""
+        if self.owed > max(most, 0):
+            self.counts, self.places, self.owed = [], {}, 0
 
     def divided(self, tops: list[list[int]]) -> int:
         """Divide each count where the largest sums inside and outside are equal; what everybody pays more then."""

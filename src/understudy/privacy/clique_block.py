@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import prod
 
 import numpy as np
@@ -95,9 +96,10 @@ class DividedCounts:
         """The work of dividing a count whose region has so many numbers of a table, beside that of a sweep."""
         return (region + sum(shape) if self.by_region else prod(shape)) + COUNT_OVERHEAD
 
-    def work(self, shape: Sequence[int]) -> int:
-        """The work of dividing all of them."""
-        each = len(self) * self.work_of_one(shape, 0)
+    @cached_property
+    def work(self) -> int:
+        """The work of dividing all of them: asked for several times with each event, and counted once."""
+        each = len(self) * self.work_of_one([member.shape[1] for member in self.members], 0)
         if not self.by_region:
             return each
         regions = prod((member.sum(axis=1) for member in self.members), start=np.ones(len(self), np.int64))
@@ -151,7 +153,7 @@ class CliqueBlock:
     @property
     def dividing(self) -> int:
         """The work of dividing its counts anew, beside that of a sweep."""
-        return self.counts.work(self.table.shape)
+        return self.counts.work
 
     def split(self, inside: Sequence[Inside]) -> list[tuple[Inside, Inside]]:
         """Along each axis the classes with a cell in the span, and those with one in it and one outside."""
