@@ -14,8 +14,6 @@ import sys
 import traceback
 from typing import Any
 
-logging.disable(logging.WARNING)
-
 
 def main(url: str) -> None:
     from flask import g
@@ -111,4 +109,5 @@ def main(url: str) -> None:
 
 
 if __name__ == "__main__":
+    logging.disable(logging.WARNING)
     main(sys.argv[1])
