@@ -1,11 +1,12 @@
 """Error bars of adaptive releases: 1-way and 2-way marginals, beside direct questions at the same price.
 
-The bar of a marginal is the largest of its cells' errors, in people; one that a release does not tell by itself is
-added up from the smallest told one that holds it. Medians over marginals, means over seeds. `direct` is what a
-marginal would have if the whole price were spent in equal parts on direct questions to every marginal of the
-workload and every 1-way and 2-way marginal below it, with bars that hold jointly. Distances are half of L1, of
-rates, in the mean over the workload: of answers and of synthetic rows. `--before` names another checkout of the
-program, whose bars are measured in the same run by the same code; the ratios are held to their limits.
+The bar of a marginal is half of the longest of its cells' intervals, in people; one that a release does not
+tell by itself is added up from the smallest told one that holds it. Medians over marginals, means over seeds.
+`direct` is what a marginal would have if the whole price were spent in equal parts on direct questions to every
+marginal of the workload and every 1-way and 2-way marginal below it, with bars that hold jointly. Distances are
+half of L1, of rates, in the mean over the workload: of answers and of synthetic rows. `--before` names another
+checkout of the program, whose bars are measured in the same run by the same code; the ratios are held to their
+limits.
 
 Run: python -m bench.release_bars [--tables adult town-pairs town-triples] [--seeds 5] [--before FOLDER]
 """
@@ -116,7 +117,7 @@ def _bar(outcome: Outcome, clique: Clique) -> float:
     sums = []
     for a in held:
         others = tuple(i for i, name in enumerate(a.clique) if name not in clique)
-        sums.append(float(np.max(a.error.sum(axis=others))))
+        sums.append(float(np.max((a.high - a.low).sum(axis=others))) / 2)
     return min(sums)
 
 

@@ -86,7 +86,7 @@ def score(
     bars = [answer.error.max() for answer in promised]
     if not np.isfinite(bars).all() or not bars:
         return Score(tvd, largest, cpu)
-    held = all(bool((np.abs(a.counts - exact[a.clique]) <= a.error).all()) for a in promised)
+    held = all(bool(((a.low <= exact[a.clique]) & (exact[a.clique] <= a.high)).all()) for a in promised)
     return Score(tvd, largest, cpu, float(max(bars)) / n, float(held))
 
 
@@ -115,9 +115,11 @@ def plain(run: Run) -> tuple[Outcome, list[MarginalAnswer]]:
     share = Fraction(1, len(marginals)) * Fraction(999_999, 1_000_000)  # prices are rounded up one by one
     bought = run.measure("all", marginals, run.price(share), beta=run.beta / len(marginals))
     rows = max(1.0, float(np.mean([answer.noisy.sum() for answer in bought])))
-    raw = [MarginalAnswer(a.query.by, a.value, a.error, "measured") for a in bought]
+    raw = [MarginalAnswer.around(a.query.by, a.value, a.error, "measured") for a in bought]
     told = tuple(
-        MarginalAnswer(a.query.by, simplex(a.noisy, rows), np.full(a.error.shape, np.inf), "uncertified")
+        MarginalAnswer.around(
+            a.query.by, simplex(a.noisy, rows), np.full(a.error.shape, np.inf), "uncertified"
+        )
         for a in bought
     )
     return Outcome("plain", None, rows, told, {}), raw  # type: ignore[arg-type]

@@ -50,5 +50,5 @@ def independent(run: Run) -> Outcome:
         table = np.ones(())
         for name in clique:
             table = np.multiply.outer(table, truth.count((name,)) / truth.rows)
-        answers.append(MarginalAnswer(clique, table * truth.rows, table, "uncertified"))
+        answers.append(MarginalAnswer.around(clique, table * truth.rows, table, "uncertified"))
     return Outcome("product", None, truth.rows, tuple(answers), {})  # type: ignore[arg-type]

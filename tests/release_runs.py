@@ -31,7 +31,7 @@ def run_over(
 
 
 def furthest(run: Run, outcome: Outcome) -> float:
-    """The largest error of all cells of all answers, in parts of that cell's own bar.
+    """The largest error of all cells of all answers, in parts of that cell's own bar on the side of the error.
 
     One slack for every release: the first `ROUNDING` people of an error are none. Answers and bars are sums of
     floats, and a bar may be 0 (a total that is public), where any rounding would be a broken promise. All that the
@@ -40,10 +40,12 @@ def furthest(run: Run, outcome: Outcome) -> float:
     """
     worst = 0.0
     for answer in outcome.answers:
-        off, bar = np.abs(answer.counts - run.curator._truth.count(answer.clique)), answer.error
-        if not (np.isfinite(off).all() and (bar >= 0).all()):
+        missing = run.curator._truth.count(answer.clique) - answer.counts
+        with np.errstate(invalid="ignore"):  # between two infinite ends nothing is told
+            below, above = answer.counts - answer.low, answer.high - answer.counts
+        if not (np.isfinite(missing).all() and (below >= 0).all() and (above >= 0).all()):
             return inf
-        beyond = np.maximum(off - ROUNDING, 0)
+        bar, beyond = np.where(missing > 0, above, below), np.maximum(np.abs(missing) - ROUNDING, 0)
         parts = np.divide(beyond, bar, out=np.where(beyond > 0, inf, 0.0), where=bar > 0)
         worst = max(worst, float(parts.max()))
     return worst
@@ -57,6 +59,6 @@ def covered(run: Run, outcome: Outcome) -> bool:
 def same(one: Outcome, other: Outcome) -> bool:
     """Whether two outcomes say the same, to the last bit."""
     return one.rows == other.rows and all(
-        np.array_equal(a.counts, b.counts) and np.array_equal(a.error, b.error)
+        all(np.array_equal(getattr(a, part), getattr(b, part)) for part in ("counts", "low", "high"))
         for a, b in zip(one.answers, other.answers, strict=True)
     )

@@ -85,14 +85,16 @@ def tiny(run: Run, *, alpha: float | None = None, speed: int = 1) -> Outcome:
         )
         positive = np.maximum(found.noisy, 0.5)
         parts[name] = positive / positive.sum()
-        answers.append(MarginalAnswer((name,), found.value, found.error, "measured"))
+        answers.append(MarginalAnswer.around((name,), found.value, found.error, "measured"))
     standin = Product(run.domain, parts)
     rows = float(sum(parts[names[0]] * answers[0].counts.sum()))
     rows = float(run.curator.rows) if run.curator.declaration.neighbours == "replace" else rows
     for clique in run.workload:
         if len(clique) > 1:
             counts = standin.project(clique) * rows
-            answers.append(MarginalAnswer(clique, counts, np.full(counts.shape, np.inf), "uncertified"))
+            answers.append(
+                MarginalAnswer.around(clique, counts, np.full(counts.shape, np.inf), "uncertified")
+            )
     proof = {"mechanism": "noise on every attribute", "theorem": "", "parameters": {"attributes": len(names)}}
     return Outcome("tiny", standin, rows, tuple(answers), proof)
 

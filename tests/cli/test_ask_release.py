@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
 import tiny_release
@@ -11,6 +13,7 @@ from program import call
 from served import config, people, serving, tokens
 from understudy.releases.making import release
 from understudy.releases.release import Release
+from understudy.releases.run import MarginalAnswer
 
 
 @pytest.fixture(scope="module")
@@ -40,9 +43,28 @@ def test_a_release_is_asked_without_table_and_declaration(ask, shelf):
     expected = Release.load(shelf / "spring").answer("count age < 18").as_dict()
     assert plain["answers"] == [json.loads(json.dumps({"question": "count age < 18", **expected}))]
     assert plain["table"] == "people"
+    assert plain["answers"][0]["low"] <= plain["answers"][0]["value"] <= plain["answers"][0]["high"]
     unknown = json.loads(ask("count age < 18 by sex", "--json").stdout)["answers"][0]
     assert unknown["source"] == "uncertified"
     assert {row["error"] for row in unknown["rows"]} == {None}  # JSON has no infinity
+
+
+def test_an_interval_that_lies_unevenly_is_told_by_its_ends(tmp_path):
+    """What a terminal shows are both ends, and beside a group that may be empty that it may be."""
+    made = release(tiny_release.project(), "1-way", epsilon=1, method=tiny_release.tiny)
+    low, high = np.array([80.0, 300.0, 0.0]), np.array([180.0, 410.0, 1120.0])
+    ages = MarginalAnswer(("age",), np.array([90.0, 400.0, 110.0]), low, high, "measured")
+    replace(made, answers=(ages, *made.answers[1:])).save(tmp_path / "uneven", rows=0)
+    told = call(
+        "ask", "--release", "uneven", "count by age", "share by age", cwd=tmp_path
+    ).stdout.splitlines()
+    young, grown, old = (
+        next(line.split("  ") for line in told if word in line) for word in ("0-17", "18-64", "65")
+    )
+    assert young[-1] == "between 80 and 180"
+    assert grown[-1] == "between 300 and 410"
+    assert old[-2:] == ["between 0 and 600", "consistent with 0"]  # there are 600 people
+    assert any(line.endswith("between 0.13333 and 0.30000") for line in told)
 
 
 def test_rows_are_written_where_they_are_wanted(ask, tmp_path):

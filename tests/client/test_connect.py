@@ -390,6 +390,8 @@ class TestReleases:
             "labels",
             "value",
             "error",
+            "low",
+            "high",
             "basis",
         ]
         assert found["spring"].certificate() == made.certificate

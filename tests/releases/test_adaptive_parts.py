@@ -374,7 +374,7 @@ def test_rows_agree_with_measurements_outside_of_the_tree():
     seen = np.array([[180.0, 60, 60], [20, 140, 140]] * 2)
     standin = AdaptiveStandIn(Merging.none(DOMAIN), model, (Measurement(("a", "b"), seen, 0.1),))
     told = standin.project(("a", "b")) * 1200
-    answer = MarginalAnswer(("a", "b"), told, np.full(told.shape, 5.0), "measured")
+    answer = MarginalAnswer.around(("a", "b"), told, np.full(told.shape, 5.0), "measured")
     drawn = agreeing_rows(standin, [answer], 6000, np.random.default_rng(1))
     counts = np.bincount(drawn["a"] * 3 + drawn["b"], minlength=12).reshape(4, 3) / 5
     assert 0.5 * np.abs(told - seen).sum() / 1200 < 0.08

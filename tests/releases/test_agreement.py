@@ -44,7 +44,7 @@ def table(domain, clique, drawn):
 
 
 def told(clique, counts, error=1.0, basis="measured"):
-    return MarginalAnswer(clique, np.asarray(counts, float), np.full(np.shape(counts), error), basis)
+    return MarginalAnswer.around(clique, np.asarray(counts, float), np.full(np.shape(counts), error), basis)
 
 
 def people(rows, seed=0):
@@ -120,9 +120,9 @@ def test_cells_without_mass_stay_empty_and_an_answer_of_0_without_error_forbids_
     first[0, 0, 1], error, pair = 40.0, np.ones(first.shape), table(SMALL, ("a", "b"), people(2000))
     pair[0, 0] = 0.0
     answers = [
-        MarginalAnswer(("a", "b", "c"), first, error, "measured"),
+        MarginalAnswer.around(("a", "b", "c"), first, error, "measured"),
         told(("b", "c", "d"), table(SMALL, ("b", "c", "d"), people(2000))),
-        MarginalAnswer(("a", "b"), pair, np.where(pair > 0, 1.0, 0.0), "measured"),
+        MarginalAnswer.around(("a", "b"), pair, np.where(pair > 0, 1.0, 0.0), "measured"),
     ]
     rows = agreeing_rows(standin, answers, 2000, np.random.default_rng(0))
     found = table(SMALL, SMALL.names, rows)

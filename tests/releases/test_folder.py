@@ -6,6 +6,7 @@ import io
 import json
 import os
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pyarrow.parquet as parquet
@@ -243,20 +244,35 @@ def test_domains_survive(made):
     assert domain_digest(other) != domain_digest(domain)
 
 
+def test_both_ends_of_an_interval_are_kept(made, tmp_path):
+    one, *others = made.answers
+    uneven = MarginalAnswer(one.clique, one.counts, one.counts - 1.0, one.counts + 20.0, "measured")
+    replace(made, answers=(uneven, *others)).save(tmp_path / "out", rows=0)
+    (again, *_) = Release.load(tmp_path / "out").answers
+    assert np.array_equal(again.low, uneven.low)
+    assert np.array_equal(again.high, uneven.high)
+    assert np.array_equal(again.error, np.full(one.counts.shape, 20.0))
+
+
 def test_the_count_of_everybody_is_an_answer_too(made):
-    everybody = MarginalAnswer((), np.array(600.0), np.array(0.0), "certified")
+    everybody = MarginalAnswer.around((), np.array(600.0), np.array(0.0), "certified")
     table = files.answers_table(made.domain, [everybody, *made.answers[:1]])
     assert table.to_pylist()[0] == {
         "marginal": "",
         "labels": [],
         "value": 600,
         "error": 0,
+        "low": 600,
+        "high": 600,
         "basis": "certified",
     }
     listed = [{"by": [], "basis": "certified"}, {"by": ["age"], "basis": "measured"}]
     again = files.answers_from_table(made.domain, table, listed)
     assert again[0].counts.shape == ()
     assert np.array_equal(again[1].counts, made.answers[0].counts)
+    before = files.answers_from_table(made.domain, table.drop_columns(["low", "high"]), listed)
+    for mine, its in zip(again, before, strict=True):  # of a version that told no ends
+        assert np.allclose((its.low, its.high), (mine.low, mine.high))
     assert files.answers_table(made.domain, []).num_rows == 0
 
 

@@ -44,7 +44,7 @@ def table(clique, drawn):
 
 
 def told(clique, counts):
-    return MarginalAnswer(clique, np.asarray(counts, float), np.ones(np.shape(counts)), "measured")
+    return MarginalAnswer.around(clique, np.asarray(counts, float), np.ones(np.shape(counts)), "measured")
 
 
 def people(rows, seed=0):

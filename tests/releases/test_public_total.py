@@ -30,7 +30,7 @@ def test_an_interval_keeps_every_possible_count_that_it_held_and_no_value_is_imp
         np.array([0.0, 0.5, 3.0, 4.5, 20.0, np.inf]),
     )
     counts, error = (np.array(both) for both in zip(*product(numbers, errors), strict=True))
-    (told,) = within_rows([MarginalAnswer(("a",), counts, error, "measured")], rows)
+    (told,) = within_rows([MarginalAnswer.around(("a",), counts, error, "measured")], rows)
     assert ((told.counts >= 0) & (told.counts <= rows)).all()
     assert (told.error <= error).all()
     assert (np.isinf(told.error) == np.isinf(error)).all()
@@ -41,7 +41,7 @@ def test_an_interval_keeps_every_possible_count_that_it_held_and_no_value_is_imp
 
 def test_what_is_possible_stays_as_it_is_to_the_last_bit():
     counts, error = np.array([3.1, 5.9]), np.array([1.7, 2.3])
-    (told,) = within_rows([MarginalAnswer(("a",), counts, error, "measured")], 10)
+    (told,) = within_rows([MarginalAnswer.around(("a",), counts, error, "measured")], 10)
     assert np.array_equal(told.counts, counts)
     assert np.array_equal(told.error, error)
 

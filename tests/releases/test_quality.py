@@ -71,7 +71,7 @@ def test_the_bound_holds_and_the_estimate_is_near(told):
     off, estimates = [], []
     for found in (*quality.columns, *quality.pairs):
         exact = truth_of(project, found.clique)
-        rows = QualityJudge(made, made.draw()).shown(found.clique)[2]
+        rows = QualityJudge(made, made.draw()).shown(found.clique)[1]
         distance = np.abs(rows - exact).sum() / 2 / tiny_release.ROWS
         assert distance <= found.bound + 1e-9
         assert found.expected <= found.bound
@@ -87,7 +87,7 @@ def test_private_numbers_of_rows_are_bounded_too():
     made = release(project, marginals(1), epsilon=1, delta=1e-9, method="residual")
     judge = QualityJudge(made, made.draw())
     for found in judge.judge(made.domain.names).columns:
-        exact, rows = truth_of(project, found.clique), judge.shown(found.clique)[2]
+        exact, rows = truth_of(project, found.clique), judge.shown(found.clique)[1]
         distance = np.abs(rows / rows.sum() - exact / exact.sum()).sum() / 2
         assert distance <= found.bound
 
@@ -112,7 +112,7 @@ def judged(counts, error, *, rows=100.0, basis="measured", currency="rho", draw=
     domain = project.domain
     clique = ("age",)
     rates = np.full(domain.shape(clique), 1 / 3)
-    answer = MarginalAnswer(clique, np.array(counts, float), np.array(error, float), basis)
+    answer = MarginalAnswer.around(clique, np.array(counts, float), np.array(error, float), basis)
     certificate = {
         "beta": 0.05, "cost": {"currency": currency}, "privacy": {"neighbours": "replace"}, "table": "t",
     }  # fmt: skip

@@ -95,7 +95,7 @@ def test_errors_are_joint_and_hold(made):
 def test_all_marginals_that_contain_a_question_answer_it_together(made):
     def answer(clique, counts, error, basis="certified"):
         shape = made.domain.shape(clique)
-        return MarginalAnswer(clique, np.full(shape, counts), np.full(shape, error), basis)
+        return MarginalAnswer.around(clique, np.full(shape, counts), np.full(shape, error), basis)
 
     one, other = answer(("age", "sex"), 50.0, 5.0), answer(("age", "smoker"), 70.0, 6.0, "measured")
     both = replace(made, answers=(one, other)).answer("count by age")  # 200 ± 20 and 210 ± 18
@@ -113,7 +113,7 @@ def test_all_marginals_that_contain_a_question_answer_it_together(made):
 def test_an_error_that_is_infinite_in_places(made):
     error = np.array([[0.5] * 4, [np.inf] * 4, [np.inf] * 4])
     unsure = replace(
-        made, answers=(MarginalAnswer(("age", "sex"), np.full((3, 4), 50.0), error, "certified"),)
+        made, answers=(MarginalAnswer.around(("age", "sex"), np.full((3, 4), 50.0), error, "certified"),)
     )
     assert float(unsure.answer("count age < 18").error) <= 4.0
     assert np.isinf(unsure.answer("count by sex").error).all()
@@ -130,9 +130,11 @@ def test_where_all_answers_hold_so_does_every_certified_question(made, seed, nei
     truth = StoredRates(domain, counts / ROWS)
     answers = []
     for clique in Workload.all_marginals(domain, 2).cliques[:: 1 + order]:
-        error = rng.uniform(0, 60, domain.shape(clique)) * (rng.random(domain.shape(clique)) < 0.9)
-        noise = error * rng.uniform(-1, 1, error.shape)
-        answers.append(MarginalAnswer(clique, truth.project(clique) * ROWS + noise, error, "measured"))
+        exact = truth.project(clique) * ROWS
+        below, above = (rng.uniform(0, 60, exact.shape) * (rng.random(exact.shape) < 0.9) for _ in range(2))
+        low, high = exact - below, exact + above
+        told = low + (high - low) * rng.random(exact.shape)
+        answers.append(MarginalAnswer(clique, told, low, high, "measured"))
     certificate = {**made.certificate, "privacy": {**made.certificate["privacy"], "neighbours": neighbours}}
     known = replace(made, answers=tuple(answers), certificate=certificate)
     name = domain.names[int(rng.integers(len(domain)))]
@@ -141,12 +143,55 @@ def test_where_all_answers_hold_so_does_every_certified_question(made, seed, nei
     by = tuple(rng.choice(others, order % 2, replace=False))
     asked = Marginal(domain, by, weights)
     found = known.answer(asked)
-    off = np.abs(found.value - asked.answer(truth) * ROWS)
-    assert (off <= found.error + 1e-6).all()
+    exact = asked.answer(truth) * ROWS
+    assert (np.abs(found.value - exact) <= found.error + 1e-6).all()
+    if found.low is not None and found.high is not None:
+        assert (found.low <= exact + 1e-6).all()
+        assert (exact <= found.high + 1e-6).all()
+        assert np.allclose(found.error, np.maximum(found.high - found.value, found.value - found.low))
+    else:
+        assert found.source == "uncertified"
+
+
+def uneven(made: Release) -> Release:
+    """A release whose intervals reach much farther to one side than to the other; 600 people are public."""
+    ages = MarginalAnswer(
+        ("age",),
+        np.array([90.0, 400.0, 110.0]),
+        np.array([80.0, 300.0, 0.0]),
+        np.array([180.0, 410.0, 120.0]),
+        "measured",
+    )
+    return replace(made, answers=(ages,))
+
+
+def test_intervals_need_not_lie_evenly_around_the_value(made):
+    """Counts, shares and rows of a SELECT have the ends of their cells, and not the error to both sides."""
+    known = uneven(made)
+    counted, share = known.answer("count by age"), known.answer("share by age")
+    assert counted.low is not None
+    assert counted.high is not None
+    assert (counted.low.tolist(), counted.high.tolist()) == ([80, 300, 0], [180, 410, 120])
+    assert counted.error.tolist() == [90, 100, 110]
+    assert share.low is not None
+    assert share.high is not None
+    assert np.allclose([share.low, share.high], np.array([[80, 300, 0], [180, 410, 120]]) / ROWS)
+    young = known.answer("count age < 18")
+    assert (float(young.low), float(young.high)) == (80, 180)
+    # 600 people less those of the others, 300 to 530, are 70 to 300: the sum of the cells says more.
+    (row,) = known.answer("SELECT count(*) AS n FROM people WHERE age < 18").cells
+    assert (row[0].value, row[0].low, row[0].high) == (90, 80, 180)
+    grown = known.answer("count age >= 18")
+    assert (float(grown.low), float(grown.high)) == (600 - 180, 600 - 80)  # less than 300 to 530
+    ordered = known.answer("SELECT age, count(*) AS n FROM people GROUP BY age ORDER BY n DESC")
+    assert ordered.order == "uncertified"  # 80 to 180 and 0 to 120 overlap
+    assert list(counted.to_frame().column_names) == ["age", "value", "error", "noisy", "low", "high"]
 
 
 def test_no_error_is_wider_than_what_is_possible(made):
-    wide = replace(made, answers=(MarginalAnswer(("age",), np.zeros(3), np.full(3, 1e9), "certified"),))
+    wide = replace(
+        made, answers=(MarginalAnswer.around(("age",), np.zeros(3), np.full(3, 1e9), "certified"),)
+    )
     assert np.array_equal(wide.answer("count by age").error, np.full(3, float(ROWS)))
 
 

@@ -29,7 +29,7 @@ TABLE = np.array([10, 20, 30])
         ([1, -5, 3], [4, 4, 4], 1.25),
         ([9, 9, 9], [inf, inf, inf], 0),
         ([nan, 0, 0], [9, 9, 9], inf),
-        ([inf, 0, 0], [inf, 9, 9], inf),
+        ([inf, 0, 0], [9, 9, 9], inf),
         ([0, 0, 0], [9, nan, 9], inf),
         ([0, 0, 0], [9, 9, -1], inf),
     ],
@@ -37,9 +37,18 @@ TABLE = np.array([10, 20, 30])
 def test_the_furthest_cell_is_told_in_parts_of_its_own_bar(off, bar, parts):
     run = run_over(Cells(DOMAIN, TABLE), Workload.of(DOMAIN, [("a",), ()]))
     answers = (
-        MarginalAnswer((), np.array(60.0), np.array(0.0), "measured"),
-        MarginalAnswer(("a",), TABLE + np.array(off), np.array(bar, np.float64), "measured"),
+        MarginalAnswer.around((), np.array(60.0), np.array(0.0), "measured"),
+        MarginalAnswer.around(("a",), TABLE + np.array(off), np.array(bar, np.float64), "measured"),
     )
     outcome = Outcome("none", None, 60, answers, {})  # type: ignore[arg-type]
     assert furthest(run, outcome) == pytest.approx(parts, abs=2 * ROUNDING)
     assert covered(run, outcome) == (parts <= 1)
+
+
+@pytest.mark.parametrize(("below", "above", "parts"), [(1, 8, 0.25), (8, 1, 2), (0, 2, 1), (2, 1, 2)])
+def test_a_bar_reaches_as_far_as_it_says_to_each_side(below, above, parts):
+    run = run_over(Cells(DOMAIN, TABLE), Workload.of(DOMAIN, [("a",)]))
+    told = TABLE - 2.0  # two people are missing everywhere
+    answer = MarginalAnswer(("a",), told, told - below, told + above, "measured")
+    outcome = Outcome("none", None, 60, (answer,), {})  # type: ignore[arg-type]
+    assert furthest(run, outcome) == pytest.approx(parts, abs=2 * ROUNDING)

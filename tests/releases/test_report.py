@@ -104,7 +104,7 @@ def test_labels_of_a_hostile_declaration_are_inert(word):
     )
     rates = np.full(domain.shape(), 1 / domain.size())
     answers = tuple(
-        MarginalAnswer(
+        MarginalAnswer.around(
             clique, np.full(domain.shape(clique), 20.0), np.full(domain.shape(clique), 5.0), "measured"
         )
         for clique in ((name,), ("b",), domain.names)
@@ -127,7 +127,8 @@ def test_nothing_certified_nothing_claimed(made):
     bare = replace(
         made,
         answers=tuple(
-            replace(a, basis="uncertified", error=np.full(a.error.shape, np.inf)) for a in made.answers
+            MarginalAnswer.around(a.clique, a.counts, np.full(a.counts.shape, np.inf), "uncertified")
+            for a in made.answers
         ),
         certificate={**made.certificate, "answers": plain},
     )
@@ -154,7 +155,7 @@ def test_large_releases_are_cut_and_say_so(made, monkeypatch):
 
 def test_many_marginals_become_a_histogram(made):
     many = [{"by": ["age"], "basis": "certified", "error": float(i % 7)} for i in range(60)]
-    answers = tuple(MarginalAnswer(("age",), np.zeros(3), np.ones(3), "certified") for _ in many)
+    answers = tuple(MarginalAnswer.around(("age",), np.zeros(3), np.ones(3), "certified") for _ in many)
     grown = replace(made, answers=answers, certificate={**made.certificate, "answers": many})
     shown = page(grown, made.draw(5))
     assert "60 of 60 marginals" in shown

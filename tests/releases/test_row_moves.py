@@ -34,11 +34,13 @@ def test_loops_are_compiled_for_types_and_not_for_constants():
     rng = np.random.default_rng(1)
     rows = rng.integers(0, 3, (2, 400)).astype(np.uint16)
     counts = np.array([[100.0, 50, 25, 5], [50, 50, 5, 5], [90, 10, 5, 5]])
-    moving = RowAgreement.of(domain, rows, [MarginalAnswer(("a", "b"), counts, np.ones_like(counts), "test")])
+    moving = RowAgreement.of(
+        domain, rows, [MarginalAnswer.around(("a", "b"), counts, np.ones_like(counts), "test")]
+    )
     before = moving.distance
     moving.descend(np.random.default_rng(2))
     assert moving.distance < before / 4
-    meet_pairs(domain, rows, [MarginalAnswer(("a", "b"), counts, counts, "test")], (), rng, work=1e6)
+    meet_pairs(domain, rows, [MarginalAnswer.around(("a", "b"), counts, counts, "test")], (), rng, work=1e6)
     loops = {
         name: loop
         for name, loop in (vars(row_moves) | vars(pair_moves)).items()

@@ -39,7 +39,7 @@ def answered(codes: dict[str, np.ndarray], error: float, *, public: bool) -> Rel
     rng = np.random.default_rng(7)
     base = release(tiny_release.project(), "1-way", epsilon=1, method=tiny_release.tiny)
     answers = tuple(
-        MarginalAnswer(
+        MarginalAnswer.around(
             clique,
             counted(codes, clique) + rng.uniform(-error, error, DOMAIN.shape(clique)),
             np.full(DOMAIN.shape(clique), error),
@@ -93,7 +93,7 @@ def test_a_part_of_the_rows_is_like_all_of_them():
 def test_where_nothing_tells_nothing_is_said():
     truth = people(400, 1)
     known = answered(truth, 1.0, public=True)
-    unknown = tuple(replace(answer, error=np.full(answer.counts.shape, np.inf)) for answer in known.answers)
+    unknown = tuple(replace(answer, high=np.full(answer.counts.shape, np.inf)) for answer in known.answers)
     assert predictions(replace(known, answers=unknown), truth) == ()
     assert (
         predictions(answered(truth, 1.0, public=True), {name: column[:0] for name, column in truth.items()})

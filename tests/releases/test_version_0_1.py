@@ -50,9 +50,11 @@ def test_a_folder_says_what_it_said(method):
             continue
         value, error, source = told
         assert np.ravel(answer.value) == pytest.approx(value, rel=1e-9, abs=1e-9), question
-        assert np.ravel(answer.error) == pytest.approx([inf if e is None else e for e in error], rel=1e-9), (
-            question
-        )
+        # A value that was moved to 0 or to all rows has less room on that side than 0.1 told it.
+        moved = np.ravel(answer.value) != np.ravel(answer.noisy)
+        for mine, then, less in zip(np.ravel(answer.error), error, moved, strict=True):
+            wanted = inf if then is None else then
+            assert mine == pytest.approx(wanted, rel=1e-9) or (less and mine < wanted), question
         assert answer.source == source, question
     assert {told[2] for told in said(method).values() if len(told) == 3} >= {"measured", "uncertified"}
 

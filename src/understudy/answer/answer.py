@@ -107,7 +107,8 @@ class Answer:
                       condition cuts bins that a release knows as a whole only: rows are then taken to be spread
                       evenly in them, which nobody vouches for. None elsewhere
     low, high         the ends of each interval, where it need not lie evenly around `value`: of aggregates of
-                      measures, quantiles among them. `error` is the distance to the farther one. None elsewhere
+                      measures, quantiles among them, and of what a release vouches for. `error` is the distance to
+                      the farther one. None elsewhere
     unit              what the numbers are: `people`, `share of all rows`, `rate within` and the groups' names, or
                       an aggregate of measures such as `avg of income`, in their own unit
     noise             the noise that the numbers rest on: `laplace`, `gaussian`, `bounded` or, where quantiles of
@@ -201,7 +202,7 @@ class Answer:
     def to_frame(self, backend: str = "pyarrow") -> Any:
         """A frame with a row for each cell: its labels, `value` (or `share`, or `rate`), `error` and `noisy`.
 
-        Of aggregates of measures it has `low` and `high` as well, the ends of each interval.
+        Where an interval need not lie evenly around its value, the frame has `low` and `high` as well, its ends.
 
         `backend` is pyarrow, pandas, polars, or another that `answer.frames` names; a `ParameterError` where it is
         unknown or not installed.

@@ -30,8 +30,9 @@ class CellCounts:
     are made of this interval, which is the narrower one: noise of -30 ± 40 people leaves 0 to 10, where 0 ± 40
     leaves 0 to 40. `noise` is that on `centre`, where it is known to be nearly normal.
 
-    Where a condition cuts bins that the source knows as a whole only, `cut_bins` says what is certain, which need
-    not lie evenly around `centre`.
+    Where the interval need not lie evenly around `centre`, `low` and `high` are its ends, and `half_width` reaches
+    to the farther one. Where a condition cuts bins that the source knows as a whole only, `cut_bins` says what is
+    certain in place of them.
 
     `through` is asked for the bounds of running sums: for an attribute that the marginal groups by, in order of
     its cells, the ends of the counts of each cell and all before it. It is None where a source knows no more of
@@ -41,6 +42,8 @@ class CellCounts:
     answer: Answer
     centre: Floats
     half_width: Floats
+    low: Floats | None = None
+    high: Floats | None = None
     cut_bins: CutBins | None = None
     through: Callable[[str], tuple[Floats, Floats] | None] | None = None
     noise: CellNoise | None = None
@@ -48,24 +51,31 @@ class CellCounts:
     @property
     def below(self) -> Floats:
         """How far the table's counts can be below `centre`."""
-        return self.half_width if self.cut_bins is None else self.centre - self.cut_bins.low
+        low = self.low if self.cut_bins is None else self.cut_bins.low
+        return self.half_width if low is None else self.centre - low
 
     @property
     def above(self) -> Floats:
         """How far the table's counts can be above `centre`."""
-        return self.half_width if self.cut_bins is None else self.cut_bins.high - self.centre
+        high = self.high if self.cut_bins is None else self.cut_bins.high
+        return self.half_width if high is None else high - self.centre
 
     def knowing(self, excluded: NDArray[np.bool_] | None) -> CellCounts:
         """The same with exact zeros in the cells `excluded`, which the question's own condition rules out."""
         if excluded is None or self.cut_bins is not None:
             return self
-        told = {
-            name: np.where(excluded, 0.0, values)
-            for name in ("value", "error", "noisy", "population_error")
-            if (values := getattr(self.answer, name)) is not None
-        }
-        centre, half_width = (np.where(excluded, 0.0, part) for part in (self.centre, self.half_width))
-        return replace(self, answer=replace(self.answer, **told), centre=centre, half_width=half_width)
+        told, own = (
+            {
+                name: np.where(excluded, 0.0, values)
+                for name in names
+                if (values := getattr(whose, name)) is not None
+            }
+            for whose, names in (
+                (self.answer, ("value", "error", "noisy", "population_error", "low", "high")),
+                (self, ("centre", "half_width", "low", "high")),
+            )
+        )
+        return replace(self, answer=replace(self.answer, **told), **own)
 
     def without_bins(self) -> CellCounts:
         """The same with the half-widths that there would be if rows were spread evenly in cut bins."""
@@ -100,8 +110,8 @@ class RowBounds:
     @classmethod
     def measured(cls, everyone: CellCounts) -> RowBounds:
         """The bounds that follow from a count of all rows."""
-        number, off = float(everyone.centre), float(everyone.half_width)
-        return cls(number - off, number + off, number)
+        number = float(everyone.centre)
+        return cls(number - float(everyone.below), number + float(everyone.above), number)
 
     @property
     def bound(self) -> float | None:

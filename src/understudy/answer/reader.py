@@ -187,7 +187,11 @@ def share(cells: CellCounts, rows: RowBounds) -> Answer:
     if rows.least == rows.most:
         n = max(rows.most, 1.0)
         expected = None if counted.population_error is None else counted.population_error / n
-        scaled = {"value": counted.value / n, "error": counted.error / n, "noisy": counted.noisy / n}
+        scaled = {
+            name: told / n
+            for name in ("value", "error", "noisy", "low", "high")
+            if (told := getattr(counted, name)) is not None
+        }
         cut = None if cells.cut_bins is None else cells.cut_bins.divided(n)
         return replace(counted, **scaled, population_error=expected, cut_bins=cut)
     told = None if counted.population_error is None else rows.share_population
@@ -211,6 +215,8 @@ def share(cells: CellCounts, rows: RowBounds) -> Answer:
         population_beta=None if reach is None else reach.beta,
         population_theorem=None if reach is None else reach.theorem,
         cut_bins=_cut_bins(low, high, lambda: share(cells.without_bins(), rows), cells),
+        low=None if counted.low is None else low,
+        high=None if counted.high is None else high,
     )
 
 
@@ -234,6 +240,7 @@ def rate(meeting: CellCounts, others: CellCounts) -> Answer:
     np.divide(centre, centre + rest, out=noisy, where=centre + rest > 0)
     value = np.clip(noisy, low, high)
     error = np.where(known, np.maximum(high - value, value - low), np.inf)
+    has_middles = meeting.answer.low is None or others.answer.low is None
     return replace(
         meeting.answer,
         value=value,
@@ -245,6 +252,8 @@ def rate(meeting: CellCounts, others: CellCounts) -> Answer:
         cut_bins=_cut_bins(
             low, high, lambda: rate(meeting.without_bins(), others.without_bins()), meeting, others
         ),
+        low=None if has_middles else low,
+        high=None if has_middles else high,
     )
 
 

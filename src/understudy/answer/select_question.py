@@ -42,18 +42,24 @@ class SelectQuestion(StatementQuestion):
     def _evaluated(
         self, counts: SourceCounts, centres: list[Floats], widths: list[Floats]
     ) -> list[tuple[Key | Estimate, ...]]:
-        """The rows; where conditions cut bins, bounds are certified ends and `discretisation` holds the bins."""
-        if all(cells.cut_bins is None for cells in counts.cells):
+        """The rows; where conditions cut bins, bounds are certified ends and `discretisation` holds the bins.
+
+        Ends that do not lie evenly around the counts come without bounds of running sums, and without noises.
+        """
+        above, below = _sides(counts)
+        if below is None:
             throughs = [cells.through for cells in counts.cells]
             noises = [cells.noise for cells in counts.cells]
             return self.compiled.evaluate(
                 centres, widths, rows=counts.rows.bound, throughs=throughs, noises=noises
             )
+        bare = [cells.without_bins() for cells in counts.cells]
         return self.compiled.evaluate(
             centres,
-            [cells.above for cells in counts.cells],
-            below=[cells.below for cells in counts.cells],
-            bare=[cells.without_bins().half_width for cells in counts.cells],
+            above,
+            below=below,
+            bare=[cells.above for cells in bare],
+            bare_below=[cells.below for cells in bare],
             rows=counts.rows.bound,
         )
 
@@ -76,8 +82,14 @@ class SelectQuestion(StatementQuestion):
             )
             beta, theorem = on_population(answers)
         throughs = [cells.through for cells in counts.cells]
+        above, below = _sides(counts)
         sorts = self.compiled.is_in_order(
-            centres, widths, rows=counts.rows.bound, throughs=throughs, noises=noises
+            centres,
+            above,
+            below=below,
+            rows=counts.rows.bound,
+            throughs=throughs,
+            noises=noises,
         )
         return SqlAnswer(
             text=self.text,
@@ -92,3 +104,11 @@ class SelectQuestion(StatementQuestion):
             order=None if sorts is None else "certified" if sorts else "uncertified",
             noise=noise_together(answer.noise for answer in answers),
         )
+
+
+def _sides(counts: SourceCounts) -> tuple[list[Floats], list[Floats] | None]:
+    """How far the table's counts can be above the centres, and how far below where that is not the same."""
+    above = [cells.above for cells in counts.cells]
+    if all(cells.below is cells.above for cells in counts.cells):
+        return above, None
+    return above, [cells.below for cells in counts.cells]

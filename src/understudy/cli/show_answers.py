@@ -18,6 +18,9 @@ from understudy.privacy.budget import Budget
 SHOWN = 50
 """Rows of an answer that a terminal shows unless all are asked for."""
 
+COUNTED = ("value", "share", "rate")
+"""What is made of numbers of people (`Answer.measure`): of these 0 means that there are none."""
+
 
 def show(
     question: str,
@@ -122,21 +125,24 @@ def _shown_cells(answer: Answer) -> int:
 
 def _interval(answer: Answer, i: int, digits: int) -> str:
     """How far the number of cell i may be off, in words."""
-    if answer.low is not None and answer.high is not None:
-        return f"between {answer.low.flat[i]:,.{digits}f} and {answer.high.flat[i]:,.{digits}f}"
     value, error = float(answer.value.flat[i]), float(answer.error.flat[i])
-    return f"± {error:,.{digits}f}{_doubt(answer, value, error)}" if isfinite(error) else "error unknown"
+    if answer.low is not None and answer.high is not None:
+        low, high = float(answer.low.flat[i]), float(answer.high.flat[i])
+        return f"between {low:,.{digits}f} and {high:,.{digits}f}{_doubt(answer, low, high)}"
+    if not isfinite(error):
+        return "error unknown"
+    return f"± {error:,.{digits}f}{_doubt(answer, value - error, value + error)}"
 
 
-def _doubt(answer: Answer, value: float, error: float) -> str:
+def _doubt(answer: Answer, low: float, high: float) -> str:
     """What is said beside a group that may be empty, so that nobody takes its number for a finding."""
-    if not answer.query.by:
+    if not answer.query.by or answer.measure not in COUNTED:
         return ""
     if answer.unit.startswith(RATE):  # any rate is possible where the group may have no rows
-        return "  nothing known" if value - error <= 0 and value + error >= 1 else ""
-    if value == error == 0:
+        return "  nothing known" if low <= 0 and high >= 1 else ""
+    if low == high == 0:
         return "  certainly 0"
-    return "  consistent with 0" if value - error <= 0 else ""
+    return "  consistent with 0" if low <= 0 else ""
 
 
 def _sql_rows(answer: SqlAnswer, everything: bool) -> list[tuple[str, ...]]:

@@ -256,7 +256,10 @@ def small_targets(asked: Sequence[MarginalAnswer]) -> list[MarginalAnswer]:
     pairs = {c: _with_sums(mean, [columns.get(name) for name in c]) for c, mean in pair_means(shares).items()}
     return [
         *(answer for answer in asked if len(answer.clique) == 1),
-        *(MarginalAnswer(c, pair, np.full(pair.shape, np.inf), "uncertified") for c, pair in pairs.items()),
+        *(
+            MarginalAnswer.around(c, pair, np.full(pair.shape, np.inf), "uncertified")
+            for c, pair in pairs.items()
+        ),
     ]
 
 

@@ -26,11 +26,12 @@ from understudy.query.within_bins import (
     enclosing,
     whole_groups,
 )
+from understudy.releases.run import MarginalAnswer
 
 Values = NDArray[np.float64]
 
-Best = Callable[[Marginal], tuple[Values, Values, str]]
-"""Values, errors and their basis for a question about declared cells."""
+Best = Callable[[Marginal], MarginalAnswer]
+"""Counts and their intervals for a question about declared cells."""
 
 
 def cut_counts(
@@ -41,19 +42,18 @@ def cut_counts(
     `best` answers questions over the domain itself. The certified ends are infinite where its errors are.
     """
     inner, outer = enclosing(marginal.where, declared)
-    whole, whole_error, _ = best(Marginal(declared, marginal.by, inner))
-    around, around_error, _ = best(Marginal(declared, marginal.by, outer))
+    whole = best(Marginal(declared, marginal.by, inner))
+    around = best(Marginal(declared, marginal.by, outer))
     alone = whole_groups(marginal, declared)
     # A group that is a part of a declared cell holds no whole bin, and at most its cell.
-    own = np.where(alone, declared_groups(marginal, declared, whole_error), 0.0)
-    least = np.where(alone, declared_groups(marginal, declared, whole), 0.0)
-    low = np.maximum(least - own, 0.0)
-    high = declared_groups(marginal, declared, around + around_error)
+    own = np.where(alone, declared_groups(marginal, declared, (whole.high - whole.low) / 2), 0.0)
+    low = np.where(alone, np.maximum(declared_groups(marginal, declared, whole.low), 0.0), 0.0)
+    high = declared_groups(marginal, declared, around.high)
     if alone.all():
-        estimate, _, _ = best(Marginal(declared, marginal.by, averaged(marginal.where, declared)))
+        estimate = best(Marginal(declared, marginal.by, averaged(marginal.where, declared))).counts
     else:
         estimate = _shared_out(
-            marginal, declared, declared_groups(marginal, declared, around), outer, standin
+            marginal, declared, declared_groups(marginal, declared, around.counts), outer, standin
         )
     possible = _possible(marginal)
     low, high = np.where(possible, np.minimum(low, high), 0.0), np.where(possible, high, 0.0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -32,7 +31,8 @@ def emptied(
     for answer in answers:
         allowed = allowed_cells(constraints, domain, answer.clique)
         if allowed is not None:
-            counts, error = (np.where(allowed, values, 0.0) for values in (answer.counts, answer.error))
-            answer = replace(answer, counts=counts, error=error)
+            told = (answer.counts, answer.low, answer.high)
+            counts, low, high = (np.where(allowed, numbers, 0.0) for numbers in told)
+            answer = MarginalAnswer(answer.clique, counts, low, high, answer.basis)
         found.append(answer)
     return tuple(found)

@@ -173,8 +173,7 @@ class ProvedIntervals:
         value = np.clip(counts, low, high)
         if isfinite(widest):
             value = shorten(value, low, high, widest)
-        error = np.maximum(high - value, value - low)
-        return MarginalAnswer(clique, value, error, basis if np.isfinite(error).all() else "uncertified")
+        return MarginalAnswer(clique, value, low, high, basis if np.isfinite(high).all() else "uncertified")
 
 
 @dataclass(eq=False)

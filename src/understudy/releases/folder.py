@@ -3,7 +3,7 @@
 synthetic.parquet   rows in the source's columns
 synthetic.csv       the same rows as text, where that was asked for
 answers.parquet     every cell of the workload, and of what was measured beside it: marginal, labels, value, error,
-                    basis
+                    low and high (the ends of its interval), basis
 certificate.json    mechanism, theorem, parameters, cost, requests to the ledger, domain, version
 standin.npz         the stand-in itself
 sums.npz            what answers ranges, where they were measured
@@ -173,6 +173,8 @@ _ANSWER_COLUMNS = {
     "labels": pa.list_(pa.string()),
     "value": pa.float64(),
     "error": pa.float64(),
+    "low": pa.float64(),
+    "high": pa.float64(),
     "basis": pa.string(),
 }
 
@@ -190,24 +192,32 @@ def _answer_rows(domain: Domain, answer: MarginalAnswer) -> pa.Table:
         pa.repeat(", ".join(answer.clique), cells),
         pa.ListArray.from_arrays(pa.array(offsets), words.take(pa.array(places.ravel().astype(np.int64)))),
         pa.array(answer.counts.ravel()),
-        pa.array(np.broadcast_to(answer.error, answer.counts.shape).ravel()),
+        *(
+            pa.array(np.broadcast_to(numbers, answer.counts.shape).ravel())
+            for numbers in (answer.error, answer.low, answer.high)
+        ),
         pa.repeat(answer.basis, cells),
     ]
     return pa.table(columns, schema=pa.schema(list(_ANSWER_COLUMNS.items())))
 
 
 def answers_from_table(domain: Domain, table: pa.Table, listed: Sequence[Any]) -> tuple[MarginalAnswer, ...]:
-    """The answers again; `listed` gives each one's attributes and basis, in the order of the rows."""
-    values, errors = table["value"].to_numpy(), table["error"].to_numpy()
+    """The answers again; `listed` gives each one's attributes and basis, in the order of the rows.
+
+    Releases of earlier versions tell no ends of intervals, which then lie evenly around the values.
+    """
+    values = table["value"].to_numpy()
+    if "low" in table.column_names:
+        ends = table["low"].to_numpy(), table["high"].to_numpy()
+    else:
+        errors = table["error"].to_numpy()
+        ends = values - errors, values + errors
     answers, start = [], 0
     for entry in listed:
         clique = domain.clique(entry["by"])
         end, shape = start + domain.size(clique), domain.shape(clique)
-        answers.append(
-            MarginalAnswer(
-                clique, values[start:end].reshape(shape), errors[start:end].reshape(shape), entry["basis"]
-            )
-        )
+        counts, low, high = (numbers[start:end].reshape(shape) for numbers in (values, *ends))
+        answers.append(MarginalAnswer(clique, counts, low, high, entry["basis"]))
         start = end
     if start != table.num_rows:
         raise SourceError(f"{ANSWERS} does not have the cells that {CERTIFICATE} lists")

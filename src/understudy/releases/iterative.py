@@ -362,7 +362,9 @@ def _outcome(
         certified = table is not None and isfinite(people)
         counts = rows * (hypothesis.project(clique) if table is None else table.reshape(marginal.shape))
         error = np.full(marginal.shape, people if certified else inf)
-        answers.append(MarginalAnswer(clique, counts, error, "certified" if certified else "uncertified"))
+        answers.append(
+            MarginalAnswer.around(clique, counts, error, "certified" if certified else "uncertified")
+        )
     return Outcome("ic", hypothesis, rows, tuple(answers), _proof(design, rate, sequence, stopped=stopped))
 
 

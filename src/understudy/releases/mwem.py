@@ -321,7 +321,7 @@ class _Mwem:
             else:
                 bound = bounds.get(clique, inf)
                 basis = "bounded" if bound < inf else "uncertified"
-                told.append(MarginalAnswer(clique, table, np.full(table.shape, bound), basis))
+                told.append(MarginalAnswer.around(clique, table, np.full(table.shape, bound), basis))
         standin = DenseWeights.histogram(run.domain, self.model.histogram, threads=1)
         answers, also = tuple(told[: len(cliques)]), tuple(told[len(cliques) :])
         return Outcome("mwem", standin, rows, answers, self._proof(len(open_)), also=also)
@@ -330,7 +330,7 @@ class _Mwem:
         """Model and measurement combined, moved into the proved interval; the error reaches to its farther end."""
         low, high = proved.low, proved.high
         value = np.clip(self._limited(proved.clique, table), low, high)
-        return MarginalAnswer(proved.clique, value, np.maximum(high - value, value - low), "measured")
+        return MarginalAnswer(proved.clique, value, low, high, "measured")
 
     def _limited(self, clique: Clique, table: Values) -> Values:
         """The model's counts, near those that were measured of the clique itself, if it was."""

@@ -52,5 +52,7 @@ def net(run: Run, *, databases: Sequence[Projection], alpha: Number | None = Non
 def _answer(database: Projection, marginal: Marginal, rows: int, error: float | None) -> MarginalAnswer:
     counts = np.asarray(marginal.answer(database) * rows)
     if error is None:
-        return MarginalAnswer(marginal.by, counts, np.full(counts.shape, np.inf), "uncertified")
-    return MarginalAnswer(marginal.by, counts, np.full(counts.shape, min(error, 1.0) * rows), "certified")
+        return MarginalAnswer.around(marginal.by, counts, np.full(counts.shape, np.inf), "uncertified")
+    return MarginalAnswer.around(
+        marginal.by, counts, np.full(counts.shape, min(error, 1.0) * rows), "certified"
+    )

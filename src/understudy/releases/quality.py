@@ -32,6 +32,7 @@ from understudy.query.marginal import Marginal
 from understudy.releases.synthetic import Codes
 
 if TYPE_CHECKING:
+    from understudy.answer.answer import Answer
     from understudy.releases.release import Release
 
 Cells = NDArray[np.float64]
@@ -46,22 +47,21 @@ MOST_WORST = 8
 
 @dataclass(frozen=True)
 class DoubtfulCell:
-    """A cell of the synthetic table that may be far off: its rows, as people, and the answer with its error
-    bar.
+    """A cell of the synthetic table that may be far off: its rows, as people, and the answer, which the table's
+    own count is between `low` and `high` of.
     """
 
     clique: Clique
     labels: tuple[str, ...]
     rows: float
     value: float
-    error: float
+    low: float
+    high: float
 
     @property
     def reach(self) -> float:
         """The rows are certainly no further from the table's own count, in people."""
-        return max(
-            abs(self.rows - max(self.value - self.error, 0.0)), abs(self.value + self.error - self.rows)
-        )
+        return max(abs(self.rows - self.low), abs(self.high - self.rows))
 
 
 @dataclass(frozen=True)
@@ -169,36 +169,37 @@ class QualityJudge:
             float(abs(total.value - release.rows) + total.error) if not release.rows_are_public else 0.0
         )
 
-    def shown(self, clique: Clique) -> tuple[Cells, Cells, Cells | None]:
-        """The release's own answer to a marginal, its error bars, and the rows as people; all of them public."""
+    def shown(self, clique: Clique) -> tuple[Answer, Cells | None]:
+        """The release's own answer to a marginal, and the rows as people; all of them public."""
         marginal = Marginal(self.release.domain, clique)
         answer = self.release.answer(marginal)
         shape = self.release.domain.shape(marginal.by)
         if not self._drawn:
-            return answer.value, answer.error, None
+            return answer, None
         places = np.ravel_multi_index([self.codes[name] for name in marginal.by], shape)
         counts = np.bincount(places, minlength=answer.value.size).reshape(shape).astype(np.float64)
-        return answer.value, answer.error, counts * (self.release.rows / self._drawn)
+        return answer, counts * (self.release.rows / self._drawn)
 
     def judged(self, clique: Clique) -> MarginalQuality:
         """The quality of one marginal; its most doubtful cells are kept in `worst`, by the number of
         attributes.
         """
-        value, error, rows = self.shown(clique)
+        answer, rows = self.shown(clique)
+        value, error = answer.value, answer.error
         people = max(float(value.clip(0).sum()), 1e-300)
         shares = value.clip(0) / people
-        certified = bool(np.isfinite(error).all())
+        ends = None if answer.low is None or answer.high is None else (answer.low, answer.high)
         gap = (
             None if rows is None else float(np.abs(rows / max(self.release.rows, 1e-300) - shares).sum() / 2)
         )
-        expected = min(self._expected(shares, error / people), 1.0) if certified and self._has_law else None
-        bound = self._bound(value, error, value if rows is None else rows) if certified else 1.0
-        if certified and rows is not None:
-            self._keep_worst(clique, value, error, rows)
+        expected = min(self._expected(shares, error / people), 1.0) if ends and self._has_law else None
+        bound = self._bound(*ends, value if rows is None else rows) if ends else 1.0
+        if ends and rows is not None:
+            self._keep_worst(clique, value, *ends, rows)
         return MarginalQuality(
             clique, value.size, None if expected is None else min(expected, bound), bound, gap,
             sampling_distance(shares.ravel(), round(self.release.rows)),
-            float(shares[error >= value].sum()) if certified else None,
+            float(shares[error >= value].sum()) if ends else None,
             _association(shares),
         )  # fmt: skip
 
@@ -217,13 +218,12 @@ class QualityJudge:
             above = error / NormalDist().inv_cdf(1 - risk / 2) / sqrt(2 * pi)
         return float(np.minimum(shares, above).sum())
 
-    def _bound(self, value: Cells, error: Cells, rows: Cells) -> float:
-        """The largest distance of the rows from any table within the error bars.
+    def _bound(self, low: Cells, high: Cells, rows: Cells) -> float:
+        """The largest distance of the rows from any table whose counts lie between `low` and `high`.
 
         Two tables of as many people are as far apart as what one has too many in some cells, or too few in
         others.
         """
-        low, high = np.maximum(value - error, 0.0), value + error
         people = max(self.release.rows, 1e-300)
         over, under = float((rows - low).clip(0).sum()), float((high - rows).clip(0).sum())
         if self.release.rows_are_public:
@@ -231,14 +231,15 @@ class QualityJudge:
         reach = float(np.maximum(high - rows, rows - low).sum())
         return min((reach + min(self._rows_off, reach)) / 2 / people, 1.0)
 
-    def _keep_worst(self, clique: Clique, value: Cells, error: Cells, rows: Cells) -> None:
-        reach = np.maximum(value + error - rows, rows - np.maximum(value - error, 0.0)).ravel()
+    def _keep_worst(self, clique: Clique, value: Cells, low: Cells, high: Cells, rows: Cells) -> None:
+        reach = np.maximum(high - rows, rows - low).ravel()
         kept = self.worst.setdefault(len(clique), [])
         for place in np.argsort(-reach, kind="stable")[:MOST_WORST]:
             at = np.unravel_index(place, value.shape)
             names = Marginal(self.release.domain, clique).by
             labels = tuple(self.release.domain[name].labels[i] for name, i in zip(names, at, strict=True))
-            kept.append(DoubtfulCell(names, labels, float(rows[at]), float(value[at]), float(error[at])))
+            told = (float(numbers[at]) for numbers in (rows, value, low, high))
+            kept.append(DoubtfulCell(names, labels, *told))
         kept.sort(key=lambda cell: -cell.reach)
         del kept[MOST_WORST:]
 

@@ -212,7 +212,7 @@ def _worst(quality: ReleaseQuality) -> str:
         [
             ", ".join(f"{name}: {label}" for name, label in zip(cell.clique, cell.labels, strict=True)),
             f"{cell.rows:,.0f}",
-            f"{cell.value:,.0f} ± {cell.error:,.0f}",
+            f"{cell.value:,.0f}, between {cell.low:,.0f} and {cell.high:,.0f}",
             f"{cell.reach:,.0f}",
         ]
         for cell in quality.worst
@@ -254,7 +254,8 @@ def pairs_part(release: Release, judge: QualityJudge, quality: ReleaseQuality) -
 
 def _pair(release: Release, judge: QualityJudge, found: MarginalQuality) -> str:
     first, second = (release.domain[name] for name in found.clique)
-    value, error, rows = judge.shown(found.clique)
+    answer, rows = judge.shown(found.clique)
+    value, error = answer.value, answer.error
     most = float(max(value.max(initial=0.0), 0.0 if rows is None else rows.max(initial=0.0)))
     panels: list[str] = []
     for title, counts in (("released answers", value), ("synthetic rows", rows)):

@@ -28,7 +28,7 @@ ABOUT: Mapping[str, str] = {
     REPORT: "how good the release is, for people: open it in a browser; it fetches nothing and runs no script",
     SYNTHETIC: "synthetic rows in the columns and types of the table. No row is a person",
     SYNTHETIC_CSV: "the same rows as text. Where a text began like a formula, an apostrophe stands before it",
-    ANSWERS: "counts of people with their error bars: `marginal`, `labels`, `value`, `error`, `basis`",
+    ANSWERS: "counts of people with their bars: `marginal`, `labels`, `value`, `error`, `low`, `high`, `basis`",
     CERTIFICATE: "what is proved, by which theorem, at what price; the declared columns and their cells",
     STANDIN: "the model that the rows were drawn from, which answers further questions",
     SUMS: "measured sums, which answer questions about ranges",
@@ -80,14 +80,15 @@ import understudy as us
 
 release = us.Release.load("THIS-FOLDER")
 answer = release.answer({_code(f"count by {by}", python=True)})
-answer.value, answer.error          # people, and the half-width of the bar
+answer.value                        # people
+answer.low, answer.high             # the ends of the bar; answer.error reaches to the farther one
 release.sample(1000)                # synthetic rows, as a pandas frame
 ```
 
 ## What the bars mean
 
-- `error` is the half-width of an interval, in people: the count in the table lies within `value` ± `error`. All
-  error bars of the release hold together with probability {chance}.
+- The count in the table lies between `low` and `high`, which need not be equally far from `value`; `error` is the
+  distance to the farther one, in people. All error bars of the release hold together with probability {chance}.
 - An answer whose source is `uncertified` comes from the model alone. It may be good, and nobody has proved it.
 - Where a bar is as long as the number itself, the number is mostly noise. `{REPORT}` says of which columns
   that is true.

@@ -117,11 +117,12 @@ class Release:
     def counts(self, marginals: Sequence[Marginal]) -> SourceCounts:
         """Counts of `marginals`, in people, with their errors where the release certifies them. Costs nothing.
 
-        A question that answered marginals contain is added up from their cells, and so are their errors. All of
-        them hold together, so the truth lies in all these intervals at once: the answer is the value with the
-        smallest error, moved into what the intervals have in common. Any other question is put to the stand-in
-        alone: its answer is `uncertified`, and its error infinite. One that cuts bins is `uncertified` too, with
-        certified ends where the release certifies the bins around it, and the bins' part apart (`cut_bins`).
+        A question that answered marginals contain is added up from their cells, and so are the ends of their
+        intervals. All of them hold together, so the truth lies in all these intervals at once: the answer is the
+        value with the shortest one, moved into what the intervals have in common, whose ends are `low` and `high`.
+        Any other question is put to the stand-in alone: its answer is `uncertified`, and its error infinite. One
+        that cuts bins is `uncertified` too, with certified ends where the release certifies the bins around it,
+        and the bins' part apart (`cut_bins`).
         """
         public = self.rows_are_public
         rows = RowBounds(self.rows, self.rows) if public else RowBounds(0.0, inf)
@@ -131,14 +132,18 @@ class Release:
         marginal = least_refined(marginal, self.domain)
         if marginal.domain != self.domain:
             return self._cut(marginal)
-        value, error, basis = self._best(marginal)
-        possible, bounded = np.clip(value, 0, self.rows if self.rows_are_public else None), error
-        if self.rows_are_public:
-            most = np.maximum(possible, self.rows - possible)
-            bounded = np.where(np.isfinite(error), np.minimum(error, most), error)
-        source = SOURCES.get(basis, "uncertified") if np.isfinite(error).all() else "uncertified"
-        answer = Answer(marginal, possible, bounded, value, self._nothing, self.beta, source)
-        return CellCounts(answer, value, error)
+        known = self._best(marginal)
+        most = self.rows if self.rows_are_public else None
+        value, low, high = (np.clip(part, 0, most) for part in (known.counts, known.low, known.high))
+        if np.isfinite(known.error).all():
+            source, error = SOURCES.get(known.basis, "uncertified"), np.maximum(high - value, value - low)
+        else:
+            source, low, high = "uncertified", None, None
+            error = np.where(np.isfinite(known.error), np.maximum(known.high - value, value - known.low), inf)
+        told = Answer(
+            marginal, value, error, known.counts, self._nothing, self.beta, source, low=low, high=high
+        )
+        return CellCounts(told, value, error, low, high)
 
     def _cut(self, marginal: Marginal) -> CellCounts:
         """A question that cuts bins: uncertified, with certified ends and the bins' part of what lies between."""
@@ -164,44 +169,49 @@ class Release:
         """The price of an answer: none, in the currency in which the release was paid."""
         return PureDP(0) if self.certificate["cost"]["currency"] == PureDP.currency else ZCDP(0)
 
-    def _best(self, marginal: Marginal) -> tuple[Cells, Cells, str]:
-        """Values, errors and their basis, from the answered marginals that contain the question."""
+    def _best(self, marginal: Marginal) -> MarginalAnswer:
+        """What the answered marginals that contain the question say of it, all of them together."""
         wanted = set(marginal.clique)
         found = [
-            (value, error, answer.basis)
+            known
             for answer in sorted((*self.answers, *self.also), key=lambda answer: answer.counts.size)
             if wanted <= set(answer.clique)
-            for value, error in self._added_up(marginal, answer)
+            for known in self._added_up(marginal, answer)
         ]
         summed = self.sums.answer(marginal) if self.sums is not None else None
         if summed is not None:
-            found.append((*summed, "measured"))
+            value, error = summed
+            found.append(MarginalAnswer.around(marginal.by, value, error, "measured"))
         if not found:
             value = marginal.answer(self.standin) * self.rows
-            return value, np.full(value.shape, inf), "uncertified"
-        value, error, basis = min(found, key=lambda proved: proved[1].max(initial=0.0))
-        low, high = value - error, value + error
-        for other, off, its_basis in found:
-            if ((other - off > low) | (other + off < high)).any():
-                low, high = np.maximum(low, other - off), np.minimum(high, other + off)
-                basis = basis if basis == its_basis else "certified"
+            return MarginalAnswer.around(marginal.by, value, np.full(value.shape, inf), "uncertified")
+        best = min(found, key=lambda known: (known.high - known.low).max(initial=0.0))
+        low, high, basis = best.low, best.high, best.basis
+        for other in found:
+            if ((other.low > low) | (other.high < high)).any():
+                low, high = np.maximum(low, other.low), np.minimum(high, other.high)
+                basis = basis if basis == other.basis else "certified"
         # Where the ends cross an error bar did not hold, or rounding touched it: what lies between them is left.
         low, high = np.minimum(low, high), np.maximum(low, high)
-        moved = np.clip(value, low, high)
-        own = (low == value - error) & (high == value + error)
-        return moved, np.where(own, error, np.maximum(high - moved, moved - low)), basis
+        return MarginalAnswer(marginal.by, np.clip(best.counts, low, high), low, high, basis)
 
-    def _added_up(self, marginal: Marginal, answer: MarginalAnswer) -> Iterator[tuple[Cells, Cells]]:
-        """A question from the cells of an answered marginal: |Σ wc - Σ wc'| ≤ Σ w·error, as w ≥ 0.
+    def _added_up(self, marginal: Marginal, answer: MarginalAnswer) -> Iterator[MarginalAnswer]:
+        """A question from the cells of an answered marginal: Σ w·low ≤ Σ wc ≤ Σ w·high, as w ≥ 0.
 
         Where the number of all rows is public, those that are not counted tell about those that are.
         """
         weights = marginal.where.weights(answer.clique)
         axes = tuple(i for i, name in enumerate(answer.clique) if name not in marginal.by)
-        yield np.asarray((answer.counts * weights).sum(axis=axes)), _weighted(answer.error, weights, axes)
+        value, low, high = (
+            _weighted(numbers, weights, axes) for numbers in (answer.counts, answer.low, answer.high)
+        )
+        yield MarginalAnswer(marginal.by, value, low, high, answer.basis)
         if not marginal.by and self.rows_are_public:
-            others = (answer.counts * (1 - weights)).sum()
-            yield np.asarray(self.rows - others), _weighted(answer.error, 1 - weights, axes)
+            value, most, least = (
+                self.rows - _weighted(numbers, 1 - weights, axes)
+                for numbers in (answer.counts, answer.low, answer.high)
+            )
+            yield MarginalAnswer(marginal.by, value, least, most, answer.basis)
 
     # ---- rows
 
@@ -358,7 +368,7 @@ def _shown_error(error: float) -> str:
     return f"± {error:,.0f} people" if isfinite(error) else "not certified"
 
 
-def _weighted(error: Cells, weights: Cells, axes: tuple[int, ...]) -> Cells:
-    """Sums of weighted errors; a weight of 0 also silences an infinite error."""
-    used = np.where(weights > 0, error, 0.0)
+def _weighted(numbers: Cells, weights: Cells, axes: tuple[int, ...]) -> Cells:
+    """Weighted sums; a weight of 0 also silences an infinite end of an interval."""
+    used = np.where(weights > 0, numbers, 0.0)
     return np.asarray((used * weights).sum(axis=axes))

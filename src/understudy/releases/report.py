@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import inf, isfinite
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -40,6 +39,7 @@ from understudy.releases.utility import predictions
 from understudy.releases.utility_part import utility_part
 
 if TYPE_CHECKING:
+    from understudy.answer.answer import Answer
     from understudy.releases.release import Release
 
 MOST_ATTRIBUTES = 60
@@ -224,32 +224,27 @@ def _table(release: Release, judge: QualityJudge, shown: list[str]) -> str:
 def _attributes(release: Release, judge: QualityJudge, shown: list[str]) -> Iterator[str]:
     for name in shown:
         attribute = release.domain[name]
-        value, error, rows = judge.shown((name,))
-        certified = bool(np.isfinite(error).all())
-        counts = np.zeros(value.shape) if rows is None else rows
-        most = release.rows if release.rows_are_public else inf
+        answer, rows = judge.shown((name,))
+        counts = np.zeros(answer.value.shape) if rows is None else rows
         lines = [
-            column_bar(label, float(count), float(v), float(e), most)
-            for label, count, v, e in zip(attribute.labels, counts, value, error, strict=True)
-        ][:MOST_BARS]
+            column_bar(label, float(counts[i]), answer, i)
+            for i, label in enumerate(attribute.labels[:MOST_BARS])
+        ]
         note = f"first {MOST_BARS} of {attribute.size:,} cells" if attribute.size > MOST_BARS else ""
-        width = f"± {float(error.max()):,.0f}" if certified else "no error bar"
+        width = "no error bar" if answer.low is None else f"± {float(answer.error.max()):,.0f}"
         remark = ", ".join(part for part in (width, note) if part)
         yield figure(bars(lines, words=f"Synthetic rows by {name}"), name, remark)
 
 
-def column_bar(label: str, count: float, value: float, error: float, most: float) -> PlotBar:
-    """A cell of a column: the rows as people, and the released answer with its error bar where there is one."""
-    if not isfinite(error):
-        return PlotBar(label, count, hint=f"{label}: {count:,.0f} people in the rows")
-    return PlotBar(
-        label,
-        count,
-        max(value - error, 0.0),
-        min(value + error, most),
-        doubtful=error >= value,
-        hint=f"{label}: {count:,.0f} people in the rows; answer {value:,.0f} ± {error:,.0f}",
-    )
+def column_bar(label: str, count: float, answer: Answer, i: int) -> PlotBar:
+    """Cell `i` of a column: the rows as people, and the released answer with its error bar where there is one."""
+    said = f"{label}: {count:,.0f} people in the rows"
+    if answer.low is None or answer.high is None:
+        return PlotBar(label, count, hint=said)
+    value, low, high = float(answer.value[i]), float(answer.low[i]), float(answer.high[i])
+    doubtful = bool(answer.error[i] >= value)
+    said += f"; answer {value:,.0f}, between {low:,.0f} and {high:,.0f}"
+    return PlotBar(label, count, low, high, doubtful=doubtful, hint=said)
 
 
 # ---- the budget, and how to check all this

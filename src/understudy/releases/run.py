@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from math import floor, log10
 from typing import Any, Literal, Protocol
 
@@ -33,6 +34,8 @@ from understudy.query.marginal import Marginal
 from understudy.query.projection import Projection
 from understudy.query.workload import Workload
 from understudy.rational import MIN_PARAMETER, Number
+
+Cells = NDArray[np.float64]
 
 DIGITS = 4
 """Of an epsilon that is proposed."""
@@ -65,18 +68,29 @@ class Step:
 
 @dataclass(frozen=True, eq=False)
 class MarginalAnswer:
-    """Counts of a workload's marginal, all within `error` jointly with every other answer of the release.
+    """Counts of a workload's marginal: the table's lie between `low` and `high`, jointly with all other answers'.
 
-    `clique` names its attributes; `counts` and `error` have a number of people for each cell, and an axis for each
-    attribute. `basis` says what the error rests on: `measured` (the law of noise that was added), `certified` (a
-    theorem about the whole mechanism), `bounded` (a bound that was paid for), or `uncertified`, where `error` is
-    infinite.
+    `clique` names its attributes; `counts`, `low` and `high` have a number of people for each cell, and an axis
+    for each attribute. `error` is the distance from each count to the farther end of its interval. `basis` says
+    what the interval rests on: `measured` (the law of noise that was added), `certified` (a theorem about the
+    whole mechanism), `bounded` (a bound that was paid for), or `uncertified`, where the error is infinite.
     """
 
     clique: Clique
-    counts: NDArray[np.float64]
-    error: NDArray[np.float64]
+    counts: Cells
+    low: Cells
+    high: Cells
     basis: str
+
+    @classmethod
+    def around(cls, clique: Clique, counts: Cells, error: Cells, basis: str) -> MarginalAnswer:
+        """Counts in the middle of intervals that reach as far as `error` to both sides."""
+        return cls(clique, counts, counts - error, counts + error, basis)
+
+    @cached_property
+    def error(self) -> Cells:
+        """How far each count can be off, in people: the distance to the farther end of its interval."""
+        return np.maximum(self.high - self.counts, self.counts - self.low)
 
 
 class Sums(Protocol):

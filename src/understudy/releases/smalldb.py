@@ -132,8 +132,8 @@ def _answer(
 ) -> MarginalAnswer:
     counts = np.asarray(standin.count(clique) * scale, dtype=np.float64)
     if parts is None:
-        return MarginalAnswer(clique, counts, np.full(counts.shape, np.inf), "uncertified")
-    return MarginalAnswer(clique, counts, np.full(counts.shape, min(parts * error, rows)), "certified")
+        return MarginalAnswer.around(clique, counts, np.full(counts.shape, np.inf), "uncertified")
+    return MarginalAnswer.around(clique, counts, np.full(counts.shape, min(parts * error, rows)), "certified")
 
 
 def _parts(queries: DistinctQueries, clique: Clique) -> int | None:

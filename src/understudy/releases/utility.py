@@ -108,8 +108,7 @@ def _certified(
 ) -> PredictionUtility:
     """What the answered marginal says of a decision table in the table itself."""
     counts = np.maximum(answer.counts, 0.0)
-    error = np.broadcast_to(answer.error, counts.shape)
-    low, high = np.maximum(answer.counts - error, 0.0), np.maximum(answer.counts + error, 0.0)
+    low, high = (np.broadcast_to(np.maximum(end, 0.0), counts.shape) for end in (answer.low, answer.high))
     right, wrong = (
         (float(low[part].sum()), float(high[part].sum())) for part in (chosen, np.logical_not(chosen))
     )

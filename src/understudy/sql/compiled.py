@@ -6,7 +6,7 @@ Everything here is public: it reads parse trees, the declared grid and released 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
 from math import inf
@@ -75,6 +75,7 @@ class CompiledSql:
         *,
         below: Sequence[ArrayLike] | None = None,
         bare: Sequence[ArrayLike] | None = None,
+        bare_below: Sequence[ArrayLike] | None = None,
         rows: float | None = None,
         throughs: Sequence[Through | None] = (),
         noises: Noises = (),
@@ -82,9 +83,9 @@ class CompiledSql:
         """Rows from a value and an error for every cell of every marginal; `rows` bounds the number of rows.
 
         If all cells are within their errors, every number is within its bounds. Where cells can be further off on
-        one side, `errors` are how far they can be above the values, and `below` how far below. `bare` are the
-        errors less what comes from bins that a condition cuts, where some are cut. `throughs` give for each
-        marginal the bounds of running sums along an attribute, or None, which have to hold as well.
+        one side, `errors` are how far they can be above the values, and `below` how far below. `bare` and
+        `bare_below` are the same less what comes from bins that a condition cuts, where some are cut. `throughs`
+        give for each marginal the bounds of running sums along an attribute, or None, which have to hold as well.
 
         With `noises`, those of the marginals, averages and variances have bounds of their own where no other
         number needs the errors of theirs; then all numbers are within their bounds except with the marginals'
@@ -93,8 +94,11 @@ class CompiledSql:
         """
         arrays, widths = self._shaped(values), self._shaped(errors)
         under = widths if below is None else self._shaped(below)
-        alone = widths if bare is None else self._shaped(bare)
-        cells = ReleasedCells(arrays, widths, under, _most(rows), throughs, noises)
+        cells = alone = ReleasedCells(arrays, widths, under, _most(rows), throughs, noises)
+        if bare is not None:
+            over = self._shaped(bare)
+            under = over if bare_below is None else self._shaped(bare_below)
+            alone = replace(cells, above=over, below=under)
         return self.program.rows(cells, alone)
 
     def is_in_order(
@@ -102,19 +106,22 @@ class CompiledSql:
         values: Sequence[ArrayLike],
         errors: Sequence[ArrayLike],
         *,
+        below: Sequence[ArrayLike] | None = None,
         rows: float | None = None,
         throughs: Sequence[Through | None] = (),
         noises: Noises = (),
     ) -> bool | None:
         """Whether the rows that `evaluate` gives are surely those, in that order, if all cells are within errors.
 
-        None where ORDER BY goes by public names, or there is none. An order by released numbers is sure where the
-        bounds of neighbours do not overlap, and neither do those of the last row and of any that LIMIT cut off.
+        `errors` and `below` are those of `evaluate`. None where ORDER BY goes by public names, or there is none.
+        An order by released numbers is sure where the bounds of neighbours do not overlap, and neither do those of
+        the last row and of any that LIMIT cut off.
         """
         if not self.program.sorts_released:
             return None
         arrays, widths = self._shaped(values), self._shaped(errors)
-        cells = ReleasedCells(arrays, widths, widths, _most(rows), throughs, noises)
+        under = widths if below is None else self._shaped(below)
+        cells = ReleasedCells(arrays, widths, under, _most(rows), throughs, noises)
         return self.program.is_in_order(cells)
 
     def reach(

@@ -47,10 +47,10 @@ class SqlProgram:
     listed: NDArray[np.bool_]
     """The groups that WHERE leaves possible; the others are no rows of the result."""
 
-    def rows(self, cells: ReleasedCells, alone: Sequence[Floats]) -> list[tuple[Key | Estimate, ...]]:
-        """What `CompiledSql.evaluate` returns; `alone` are the errors less what comes from bins that are cut."""
+    def rows(self, cells: ReleasedCells, alone: ReleasedCells) -> list[tuple[Key | Estimate, ...]]:
+        """What `CompiledSql.evaluate` returns; `alone` are the cells less what comes from bins that are cut."""
         full = self._estimates(cells, discretised=True)
-        bare = self._estimates(replace(cells, above=alone, below=alone), discretised=False)
+        bare = self._estimates(alone, discretised=False)
         chosen = self._chosen(full)
         columns = []
         for item, names in zip(self.statement.items, self.names, strict=True):

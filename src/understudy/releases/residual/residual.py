@@ -228,7 +228,7 @@ class _ResidualAnswers:
         value = np.clip(near(noisy, guess, self.tables.variance(clique)), low, high)
         if clique in self._direct:
             value = towards_the_middle(value, low, high, self._direct[clique])
-        return MarginalAnswer(clique, value, np.maximum(high - value, value - low), "measured")
+        return MarginalAnswer(clique, value, low, high, "measured")
 
     def _proof(self, rows_error: float) -> dict[str, Any]:
         look = self.tables.look
@@ -269,14 +269,10 @@ def _projections(model: Projection, cliques: Sequence[Clique]) -> list[Values]:
 def _public(run: Run) -> Outcome:
     """Where nobody can change any answer: the number of rows is public, and nothing else is asked."""
     rows = float(run.curator.rows)
+    known = [np.full(run.domain.shape(clique), rows) for clique in run.workload]
     answers = tuple(
-        MarginalAnswer(
-            clique,
-            np.full(run.domain.shape(clique), rows),
-            np.zeros(run.domain.shape(clique)),
-            "measured",
-        )
-        for clique in run.workload
+        MarginalAnswer(clique, counts, counts, counts, "measured")
+        for clique, counts in zip(run.workload, known, strict=True)
     )
     return Outcome(
         "residual",

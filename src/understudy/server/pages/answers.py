@@ -165,7 +165,7 @@ def _of_cells(plain: Mapping[str, Any]) -> Parts:
     unit = str(plain.get("unit", ""))
     listed = plain.get("rows", [{"cell": [], "value": plain.get("value"), "error": plain.get("error")}])
     released = [_around(row["value"], row["error"]) for row in listed]
-    if "low" in plain and "high" in plain:  # measures: the ends need not lie evenly around the value
+    if "low" in plain and "high" in plain:  # the ends need not lie evenly around the value
         ends = zip(listed, flat_numbers(plain["low"]), flat_numbers(plain["high"]), strict=True)
         released = [Released(row["value"], low, high) for row, low, high in ends]
     rows: Rows = tuple(
