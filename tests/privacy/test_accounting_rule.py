@@ -34,7 +34,14 @@ from understudy.privacy.sweeping import Sweeping
 
 SPANS = {"a": 3, "b": 4, "c": 2, "d": 40}
 NAMES = {"grant": "GRANT", "room": "ROOM", "block": "BLOCK", "attribute": "CELLS", "width": "WIDTH"}
-BY_RULE = {"start": "STARTS", "once": "ONCE", "sweeps": "SWEEPS", "divided": "DIVIDED", "soft": "SOFT"}
+BY_RULE = {
+    "start": "STARTS",
+    "once": "ONCE",
+    "sweeps": "SWEEPS",
+    "divided": "DIVIDED",
+    "soft": "SOFT",
+    "capped": "CAPPED",
+}
 """The fields of a rule, as the verifier calls them: those of all rules, and those of each."""
 
 
@@ -77,6 +84,37 @@ def test_classes_change_no_number_of_the_tables_of_all_cells(rule, events, budge
     for event in events:
         known, state = theirs.after(known, event), ours.after(state, event)
         assert (state.others, state.shown, state.bound()) == (known.others, known.shown, known.bound())
+
+
+def raises(rule, budget, events):
+    """By how much each event raises the total, and what it costs by itself."""
+    accountant = Joint(budget, rule)
+    state = accountant.start()
+    for event in events:
+        for part in event.events if isinstance(event, Together) else (event,):
+            before = accountant.cost(state).units
+            state = accountant.after(state, part)
+            yield accountant.cost(state).units - before, budget.price(part).units
+
+
+@given(events=EVENTS, budget=BUDGETS)
+@settings(max_examples=60)
+def test_no_event_raises_the_total_by_more_than_its_own_price(events, budget):
+    """By rule 5, also where rule 3 beside it gives the smaller total, and after rows of another relation."""
+    assert all(0 <= raised <= price for raised, price in raises(RULE_5, budget, events))
+
+
+def test_older_rules_may_raise_the_total_by_more():
+    """What the test of rule 5 would notice: a second count of an area that paid as much as any other."""
+    noises = [GaussianNoise(l2_squared=Fraction(1), variance=v) for v in (Fraction(5, 4), Fraction(1, 2))]
+
+    def single(cell, noise):
+        return Located(noise=noise, region=(Span("area", 9, 1 << cell),), relation="replace", split=False)
+
+    events = [single(cell, noises[0]) for cell in range(3)] + [single(2, noises[1])]
+    budget = Budget.of(900, 1e-6)
+    assert any(raised > price for raised, price in raises(RULE_3, budget, events))
+    assert all(raised <= price for raised, price in raises(RULE_5, budget, events))
 
 
 TIGHT: list[dict[str, int]] = [
@@ -349,9 +387,10 @@ def test_rules_never_change():
         replace(RULE_3, number=4, start=1 << 28, once=1 << 21, sweeps=4, divided=3 << 11, beside=RULE_3)
         == RULE_4
     )
-    changed = {"start": 3 << 28, "growth": Fraction(51, 50), "divided": 1 << 18, "soft": 15}
-    assert replace(RULE_4, number=5, **changed) == RULE_5
+    soft = {"sweeps": 16, "growth": Fraction(51, 50), "divided": 1 << 18, "soft": 15, "capped": True}
+    assert replace(RULE_4, number=5, start=3 << 28, **soft) == RULE_5
     assert (RULE_3.sweeps, RULE_3.growth, RULE_3.divided, RULE_3.soft) == (2, Fraction(21, 20), 0, 0)
+    assert not RULE_4.capped
     assert Joint(Budget.of(1)).rule is RULE_5  # the rule of new ledgers
     for number, rule in RULES.items():
         if number > 1:

@@ -112,11 +112,12 @@ STARTS = {
     5: 3 << 28,
 }  # by rule: the credit of work before the first event,
 ONCE = {2: 1 << 20, 3: 1 << 20, 4: 1 << 21, 5: 1 << 21}  # the work of the sweeps for one event,
-SWEEPS = {1: 2, 2: 2, 3: 2, 4: 4, 5: 4}  # how many there are when the bound has grown,
+SWEEPS = {1: 2, 2: 2, 3: 2, 4: 4, 5: 16}  # how many there are when the bound has grown,
 GROWTH = {1: (21, 20), 2: (21, 20), 3: (21, 20), 4: (21, 20), 5: (51, 50)}  # by more than this,
 DIVIDED = {1: 0, 2: 0, 3: 0, 4: 3 << 11, 5: 1 << 18}  # and the work of dividing the counts of one table
 BESIDE = {4: 3, 5: 3}  # another rule by which events are added up as well: the smaller total counts
 SOFT = {1: 0, 2: 0, 3: 0, 4: 0, 5: 15}  # 0, or maxima are soft, at a temperature of about 2^-15 of the bound
+CAPPED = {1: False, 2: False, 3: False, 4: False, 5: True}  # whether no event costs more than by itself
 COUNT = 32  # what a count that is divided anew counts beside the numbers of its table
 GRANT = 3 << 8  # what each event adds to the credit
 ROOM, BLOCK, OVERHEAD = (
@@ -721,15 +722,17 @@ class Purse:
             return
         cost = units(event, self.currency)
         if event["event"] == "Located" and self.joins(event, cost):
+            if CAPPED[self.rule]:
+                self.shown = self.total() - self.others
             self.add(event, cost)
-            before = self.work
+            before, most = self.work, self.shown + cost if CAPPED[self.rule] else self.flat
             self.settle()
             if self.beside is not None:
                 self.beside.add(event, cost)
                 self.beside.settle()
-                self.beside.show()
-            self.squeeze(before)
-            self.show()
+                self.beside.shown = self.beside.cost(self.beside.flat)
+            self.squeeze(before, most)
+            self.shown = self.cost(most)
         else:
             self.others += cost
             if self.beside is not None:
@@ -859,17 +862,18 @@ class Purse:
                     self.sweep(before, turn, shift)
             self.swept = self.bound()
 
-    def squeeze(self, before: int) -> None:
+    def squeeze(self, before: int, most: int) -> None:
         """Sweep while the total would pass the cap, by this rule and by the one beside it."""
         for turn in range(8):
-            enough = max(self.bound(), self.shown) + self.others <= self.cap
+            enough = self.cost(most) + self.others <= self.cap
             enough = enough or (self.beside is not None and self.beside.total() <= self.cap)
             if enough or not self.blocks or not self.can_sweep(before):
                 break
             self.sweep(before, turn, self.shift())
 
-    def show(self) -> None:
-        self.shown = max(self.bound(), self.shown)
+    def cost(self, most: int) -> int:
+        """What located events cost: the bound, or `most` if that is less, unless more was shown before."""
+        return max(min(self.bound(), most), self.shown)
 
     def can_sweep(self, before: int, more: int = 0) -> bool:
         """Whether the rule pays for one more sweep, and whether all sweeps for one event stay within a bound."""

@@ -30,6 +30,7 @@ class AccountingRule:
     `soft`         Sweeps take maxima softly, at a temperature of about 2^-soft of the bound, and each of them
                    divides counts (`soft_message_passing`); 0: maxima are hard, and every second sweep divides
                    (`message_passing`).
+    `capped`       No event raises the total by more than what it costs by itself.
     `beside`       Another rule by which all events are added up as well: the smaller total counts.
     """
 
@@ -47,6 +48,7 @@ class AccountingRule:
     growth: Fraction = Fraction(21, 20)
     divided: int = 0
     soft: int = 0
+    capped: bool = False
     beside: AccountingRule | None = None
 
     def credit(self, joined: int, work: int) -> int | None:
@@ -97,8 +99,18 @@ RULE_4 = replace(RULE_3, number=4, start=1 << 28, once=1 << 21, sweeps=4, divide
 """Single counts are divided anew, by more sweeps, with credit for these; nothing costs more than by rule 3, up to
 the sweeps before a refusal."""
 
-RULE_5 = replace(RULE_4, number=5, start=3 << 28, growth=Fraction(51, 50), divided=1 << 18, soft=15)
-"""Soft sweeps, and more of them: long lists of counts are divided, too, and all of them closer to the best way."""
+RULE_5 = replace(
+    RULE_4,
+    number=5,
+    start=3 << 28,
+    sweeps=16,
+    growth=Fraction(51, 50),
+    divided=1 << 18,
+    soft=15,
+    capped=True,
+)
+"""Soft sweeps, and more of them: long lists of counts are divided, too, and all of them closer to the best way. No
+event raises the total by more than its own price."""
 
 NEWEST = RULE_5
 """The rule of new ledgers."""

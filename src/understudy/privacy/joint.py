@@ -24,7 +24,9 @@ sum: under rules 4 and 5 sweeps do so (`message_passing`, `soft_message_passing`
 other, which can end far from the best division of all, and of long lists the first counts stay as they were
 divided when the list was full; soft sweeps come nearer, and their lists are longer. All events are added up by
 rule 3 as well, without divisions, and the smaller total counts: both are bounds of the same loss, and neither
-ever falls. The least over all divisions,
+ever falls. Under rule 5 no event raises the total by more than its own price: losses of a pair add up, so that a
+bound for the events before it and its price bound all of them, however the sweeps end. The least over all
+divisions,
 
     minₜ maxₓ Σ pᵢ·(tᵢ·fᵢ(x) + (1 - tᵢ)/2)  =  max over laws μ of rows of Σ pᵢ·min(μ(fᵢ), 1/2),
 
@@ -179,13 +181,16 @@ class Joint:
         price = _price(self.budget, event)
         if not isinstance(event, Located) or not self._joins(state, event, price):
             return state.beside(price)
+        if self.rule.capped:
+            state = replace(state, shown=self.cost(state).units - state.others)
         added = self._added(state, event, price)
         found = self._settled(added)
         if state.undivided is not None:
             beside = self._beside
-            undivided = _shown(beside._settled(beside._added(state.undivided, event, price)))
-            found = replace(found, undivided=undivided)
-        return _shown(self._squeezed(found, added.work))
+            undivided = beside._settled(beside._added(state.undivided, event, price))
+            found = replace(found, undivided=_shown(undivided, undivided.flat))
+        most = added.shown + price if self.rule.capped else added.flat
+        return _shown(self._squeezed(found, added.work, most), most)
 
     @cached_property
     def _beside(self) -> Joint:
@@ -323,10 +328,12 @@ class Joint:
         state = self._swept(state, before, range(self.rule.sweeps))
         return replace(state, swept=state.bound())
 
-    def _squeezed(self, state: JointState, before: int) -> JointState:
-        """Sweep while the total would pass the cap, as far as the credit goes."""
+    def _squeezed(self, state: JointState, before: int, most: int) -> JointState:
+        """Sweep while the total would pass the cap, as far as the credit goes; located events cost no more than
+        `most`.
+        """
         for turn in range(LAST_SWEEPS):
-            enough = self.cost(_shown(state)).units <= self.budget.cap.units
+            enough = self.cost(_shown(state, most)).units <= self.budget.cap.units
             if enough or not state.blocks or not self._can_sweep(state, before):
                 break
             state = self._swept(state, before, [turn])
@@ -389,9 +396,11 @@ def _factor(event: Located) -> int:
     return event.rows if isinstance(event.noise, LaplaceNoise) else event.rows**2
 
 
-def _shown(state: JointState) -> JointState:
-    """The state with its bound as what located events cost, unless more was shown before."""
-    bound = state.bound()
+def _shown(state: JointState, most: int) -> JointState:
+    """The state with its bound as what located events cost, or `most` if that is less, unless more was shown
+    before.
+    """
+    bound = min(state.bound(), most)
     return state if bound <= state.shown else replace(state, shown=bound)
 
 
