@@ -58,7 +58,7 @@ def test_errors_come_out_as_forecast(method, order):
     for answer in made.answers:
         one = forecasts[answer.clique]
         assert one.cells == answer.counts.size
-        assert answer.error.max() <= 1.02 * one.error
+        assert answer.half_width.max() <= 1.02 * one.half_width
     assert off.mean() <= 2 * np.mean([one.usual for one in told.marginals])
     rows = made.sample(20_000)
     drawn = np.array([(rows["sex"] == sex).mean() for sex in "FM"])
@@ -71,8 +71,7 @@ def test_errors_come_out_as_forecast(method, order):
     ("method", "delta"), [("mwem", 0), ("mwem", 1e-9), ("residual", 1e-9), ("adaptive", 1e-9)]
 )
 @pytest.mark.parametrize("order", [1, 2, 3])
-def test_no_error_is_certified_that_is_larger_than_forecast(method, delta, order, neighbours):
-    """An answer lies anywhere in its interval, and its error reaches to the farther end, as is forecast."""
+def test_no_interval_is_certified_that_is_longer_than_forecast(method, delta, order, neighbours):
     text = TEXT.format(neighbours=neighbours).replace("epsilon: 1", "epsilon: 5")
     declared = parse(text)
     if neighbours == "add-remove":  # else nothing is forecast of an adaptive release
@@ -82,8 +81,8 @@ def test_no_error_is_certified_that_is_larger_than_forecast(method, delta, order
         p = us.Project.frame(FRAME, declared, noise=SeededNoise(seed))
         told = us.forecast(p, us.marginals(order), epsilon=0.5, delta=delta, method=method)
         made = us.release(p, us.marginals(order), epsilon=0.5, delta=delta, method=method)
-        known = {one.clique: one.error for one in told.marginals if one.error is not None}
-        ratios += [a.error.max() / known[a.clique] for a in made.answers if a.clique in known]
+        known = {one.clique: one.half_width for one in told.marginals if one.half_width is not None}
+        ratios += [a.half_width.max() / known[a.clique] for a in made.answers if a.clique in known]
     assert max(ratios, default=0.0) <= 1.02
     assert not ratios or max(ratios) > 0.5  # and not twice what comes out
 
@@ -98,10 +97,11 @@ def test_the_method_is_the_one_that_release_takes():
 
 def test_what_is_not_known_beforehand_is_not_forecast():
     told = us.forecast(project(), us.marginals(2), epsilon=0.5, method="aim")
-    assert told.largest_error is None
-    assert json.loads(json.dumps(told.as_dict()))["marginals"][0]["error"] is None
+    assert told.largest_half_width is None
+    assert json.loads(json.dumps(told.as_dict()))["marginals"][0]["half_width"] is None
     assert (
-        us.forecast(project("add-remove"), us.marginals(2), epsilon=0.5, method="residual").largest_error > 0
+        us.forecast(project("add-remove"), us.marginals(2), epsilon=0.5, method="residual").largest_half_width
+        > 0
     )
     with pytest.raises(RefusedError, match="does not fit"):
         us.forecast(project(), us.marginals(2), epsilon=0.5, delta=0, method="residual")
@@ -119,14 +119,14 @@ def test_a_device_that_is_not_there_is_refused_before_anything_is_forecast(metho
 
 @pytest.mark.parametrize("target", ["age", "sex", "smoker"])
 @pytest.mark.parametrize("method", ["residual", "adaptive", "auto"])
-def test_no_error_is_certified_that_is_larger_than_forecast_with_a_target(method, target):
+def test_no_interval_is_certified_that_is_longer_than_forecast_with_a_target(method, target):
     for seed in range(2):
         p = project(seed=seed)
         terms = {"epsilon": 0.4, "method": method, "target": target}
-        known = {one.clique: one.error for one in us.forecast(p, us.marginals(2), **terms).marginals}
+        known = {one.clique: one.half_width for one in us.forecast(p, us.marginals(2), **terms).marginals}
         made = us.release(p, us.marginals(2), **terms)
         assert made.answers
-        assert all(answer.error.max() <= 1.02 * known[answer.clique] for answer in made.answers)
+        assert all(answer.half_width.max() <= 1.02 * known[answer.clique] for answer in made.answers)
 
 
 WIDE = (
@@ -148,7 +148,7 @@ def test_a_target_never_widens_the_bars_of_its_own_marginals(method, order):
     for target in p.domain.names:
         told = us.forecast(p, us.marginals(order), epsilon=0.5, method=method, target=target)
         pairs = zip(told.marginals, plain.marginals, strict=True)
-        own = [(one.error, before.error) for one, before in pairs if target in one.clique]
+        own = [(one.half_width, before.half_width) for one, before in pairs if target in one.clique]
         known = [(error, before) for error, before in own if before is not None]
         assert all(error is not None and error <= before * (1 + 1e-9) for error, before in known)
         if method != "adaptive":
@@ -201,7 +201,7 @@ def test_smalldb_and_the_construction_are_forecast_by_their_theorems():
         p = project()
         told = us.forecast(p, us.marginals(1), epsilon=1, method=method)
         made = us.release(p, us.marginals(1), epsilon=1, method=method)
-        assert made.largest_error <= told.largest_error + 1
+        assert made.largest_half_width <= told.largest_half_width + 1
 
 
 # ---- the program
@@ -219,7 +219,7 @@ def test_a_dry_run_forecasts_and_leaves_nothing(folder):
     said = call("release", "--workload", "all-2-way", "--epsilon", "0.5", "--dry-run", cwd=folder).stdout
     for words in (
         "age, sex",
-        "error (people)",
+        "error bar (people)",
         "usual error",
         "synthetic rows",
         "% of the budget",
@@ -269,7 +269,7 @@ def test_the_planner_knows_the_methods_of_a_release(folder):
     (chosen,) = [one for one in found if one.chosen]
     told = us.forecast(project(), us.marginals(2), epsilon=1)
     assert chosen.method == told.method
-    assert chosen.error == pytest.approx(told.largest_error)
+    assert chosen.half_width == pytest.approx(told.largest_half_width)
     options = ("--project", "understudy.yml", "--rows", "20000", "--marginals", "2")
     said = call("plan", *options, cwd=folder).stdout
     assert f"* {chosen.method}" in said

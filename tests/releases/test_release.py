@@ -413,7 +413,7 @@ def test_predicted_errors_are_those_that_are_certified():
     project = tiny_release.project()
     predicted = methods.METHODS["mwem"].predicted(run_of(project, 2))
     made = release(project, "2-way", epsilon=2, method="mwem")
-    assert predicted / 2 <= made.largest_error <= 3 * predicted
+    assert predicted / 2 <= made.largest_half_width <= 3 * predicted
 
 
 def test_options_change_what_fits():
@@ -552,4 +552,4 @@ def test_an_outcome_without_answers_or_proof_is_still_a_release():
     made = release(tiny_release.project(), "1-way", epsilon=1, method=bare)
     assert made.answer("count by age").source == "uncertified"
     assert made.certificate["theorem"] == ""
-    assert np.isinf(made.largest_error)
+    assert np.isinf(made.largest_half_width)

@@ -76,7 +76,7 @@ def test_a_release_for_people_and_for_machines(folder, run):
         run("--out", "more/again", *TINY, "--name", made.certificate["run"], "--json", cwd=folder).stdout
     )
     assert reply["run"] == made.certificate["run"]
-    assert reply["largest_error"] == made.largest_error
+    assert reply["largest_half_width"] == made.largest_half_width
     assert reply["cost"] == {"currency": "epsilon", "amount": 2.0, "units": 2 * 10**15}
     assert reply["remaining"] == {"epsilon": 0.0}
     assert (reply["written"], reply["rows"], reply["resumed"]) == ("more/again", 600, False)
@@ -139,7 +139,7 @@ def test_what_the_command_tells_is_what_the_folder_holds(folder, run):
         in done.stderr
     )
     dry = run("--dry-run", *options, cwd=folder)
-    assert "Mostly noise: in 5 of 5 columns the error would be at least as large" in dry.stderr
+    assert "Mostly noise: in 5 of 5 columns the error bar would be at least as large" in dry.stderr
     assert json.loads(run("--dry-run", *options, "--json", cwd=folder).stdout)["mostly_noise"]
     reply = json.loads(run("--out", "json", *options, "--rows", "10", "--json", cwd=folder).stdout)
     assert (reply["answers"], reply["mostly_noise"]) == (held, True)

@@ -320,7 +320,7 @@ def _verdict(found: Plan, released: list[MethodPlan]) -> str:
         return f"recommended: {best}, asked one by one"
     release = _best_release(released)
     assert release is not None
-    told = f"recommended: all at once, understudy {best} (every cell within ± {release.error:,.0f} people)"
+    told = f"recommended: all at once, understudy {best} (error bars of ± {release.half_width:,.0f} people)"
     taken = next((one.method for one in released if one.chosen), release.method)
     if taken == release.method:
         return told
@@ -338,9 +338,9 @@ def _release_lines(released: list[MethodPlan]) -> Iterator[str]:
         elif one.width is None:
             yield f"  {mark} {one.method:<10} what it measures, and so its error, depends on the table"
         elif one.width >= VACUOUS:
-            yield f"  {mark} {one.method:<10} says nothing (every cell within ± {one.error:,.0f} people)"
+            yield f"  {mark} {one.method:<10} says nothing (error bars of ± {one.half_width:,.0f} people)"
         else:
-            yield f"  {mark} {one.method:<10} {one.width:>10.4g}  (every cell within ± {one.error:,.0f} people)"
+            yield f"  {mark} {one.method:<10} {one.width:>10.4g}  (error bars of ± {one.half_width:,.0f} people)"
 
 
 def _simulated(found: Any) -> dict[str, float]:

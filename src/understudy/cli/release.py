@@ -362,7 +362,9 @@ def _tell(
     told, left = made.certificate, project.ledger.remaining
     now = (paid_before(project.ledger, before.name) - before.units) / UNITS
     drawn = made.drawn_rows if rows is None else rows
-    error, usual = (found if isfinite(found) else None for found in (made.largest_error, made.usual_error))
+    longest, usual = (
+        half if isfinite(half) else None for half in (made.largest_half_width, made.usual_half_width)
+    )
     noise = noise_of(made)
     if as_json:
         kept = ("method", "mechanism", "theorem", "parameters", "privacy", "cost", "run", "beta", "workload")
@@ -372,8 +374,8 @@ def _tell(
                 "rows": drawn,
                 "people": made.rows,
                 "answers": made.answered_cells,
-                "largest_error": error,
-                "usual_error": usual,
+                "largest_half_width": longest,
+                "usual_half_width": usual,
                 "mostly_noise": noise.is_noise,
                 "resumed": resumed,
                 **{key: told[key] for key in kept},
@@ -382,11 +384,11 @@ def _tell(
             }
         )
         return
-    width = "no certified error"
+    width = "no error bars"
     if usual is not None:
-        rest = "not all are certified" if error is None else f"every one within ± {error:,.0f}"
+        rest = "not all have one" if longest is None else f"all of at most ± {longest:,.0f}"
         half = f"{usual:,.0f}" if usual >= 10 else f"{usual:,.1f}"
-        width = f"half of them within ± {half} people, {rest}"
+        width = f"half of their error bars at most ± {half} people, {rest}"
     asked, answered = told["workload"]["queries"], made.answered_cells
     cells = f"in {many(told['workload']['marginals'], 'marginal')}, {width}"
     if answered > asked:

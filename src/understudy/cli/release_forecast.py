@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from understudy.releases.forecast import MarginalForecast, ReleaseForecast
 
 SHOWN = 20
-"""Marginals that a terminal shows: those with the largest errors."""
+"""Marginals that a terminal shows: those with the longest error bars."""
 
 
 def show_forecast(
@@ -61,21 +61,24 @@ def show_forecast(
 
 
 def _show_marginals(found: ReleaseForecast) -> None:
-    known = [one for one in found.marginals if one.error is not None]
+    known = [one for one in found.marginals if one.half_width is not None]
     if not known:
-        say("what is measured, and so the error of each marginal, depends on the table")
+        say("what is measured, and so the error bars of each marginal, depends on the table")
         return
-    worst = sorted(known, key=lambda one: -(one.error or 0.0))[:SHOWN]
-    rows = [("marginal", "cells", "error (people)", "usual error of a cell")]
+    worst = sorted(known, key=lambda one: -(one.half_width or 0.0))[:SHOWN]
+    rows = [("marginal", "cells", "error bar (people)", "usual error of a cell")]
     for one in worst:
         usual = "" if one.usual is None else f"{one.usual:,.1f}"
-        rows.append((_name(one), f"{one.cells:,}", f"± {one.error:,.0f}", usual))
+        rows.append((_name(one), f"{one.cells:,}", f"± {one.half_width:,.0f}", usual))
     say_table(rows, left={0}, indent=2)
     if len(known) > len(worst):
-        say(f"  … {len(known) - len(worst):,} more with smaller errors")
+        say(f"  … {len(known) - len(worst):,} more with shorter error bars")
     if len(known) < len(found.marginals):
-        say(f"  … {len(found.marginals) - len(known):,} more, whose errors depend on the table")
-    say(f"  every cell within its error, all together with probability {1 - found.beta:g}")
+        say(f"  … {len(found.marginals) - len(known):,} more, whose error bars depend on the table")
+    say(
+        f"  every count lies in its error bar, all together with probability {1 - found.beta:g}; "
+        "an answer need not lie in the middle of it"
+    )
 
 
 def _name(one: MarginalForecast) -> str:

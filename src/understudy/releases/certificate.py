@@ -49,7 +49,12 @@ def certificate_of(project: Project, run: Run, outcome: Outcome) -> dict[str, An
         "workload": {"marginals": len(run.workload), "queries": run.workload.queries},
         **({} if run.target is None else {"target": run.target}),
         "answers": [
-            {"by": list(a.clique), "basis": a.basis, "error": _plain(float(np.max(a.error, initial=0.0)))}
+            {
+                "by": list(a.clique),
+                "basis": a.basis,
+                "error": _plain(float(np.max(a.error, initial=0.0))),
+                "half_width": _plain(float(np.max(a.half_width, initial=0.0))),
+            }
             | ({"beside": True} if a in outcome.also else {})
             for a in (*outcome.answers, *outcome.also)
         ],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -79,27 +79,6 @@ def met_ends(low: Values, high: Values, other_low: Values, other_high: Values) -
     )
 
 
-MOST_ADDED = 0.01
-"""Of a marginal's people: what shorter bars of cells that may be empty may add to its counts."""
-
-
-def towards_the_middle(value: Values, low: Values, high: Values, widest: float) -> Values:
-    """Values moved within their intervals until no end is farther than `widest`, where these are short enough."""
-    return np.where(high - low <= 2 * widest, np.clip(value, high - widest, low + widest), value)
-
-
-def with_shorter_bars(value: Values, low: Values, high: Values, widest: float) -> Values:
-    """Values moved `towards_the_middle`; those of cells that may be empty only where these are few.
-
-    The interval of a cell that may be empty begins at 0, so that its middle is above what the cell holds, and no
-    other cell is moved down for it. In a marginal of many such cells these moves add up to people who are not
-    there: where they are more than `MOST_ADDED`, these cells stay as they are.
-    """
-    moved, may_be_empty = towards_the_middle(value, low, high, widest), low <= 0
-    added = float((moved - value)[may_be_empty].sum())
-    return np.where(may_be_empty, value, moved) if added > MOST_ADDED * float(value.sum()) else moved
-
-
 def _alone(merging: Merging, clique: Clique) -> Values:
     alone = np.ones(())
     for name in clique:
@@ -149,16 +128,11 @@ class ProvedIntervals:
         clique: Clique,
         counts: Values,
         bound: Interval | None,
-        widest: float = inf,
-        *,
-        shorten: Callable[[Values, Values, Values, float], Values] = towards_the_middle,
     ) -> MarginalAnswer:
-        """The counts, moved into every interval about the clique; their errors reach to the farther end.
+        """The counts, moved into every interval about the clique, and what these have in common.
 
         Where intervals contradict each other, the count is moved into the least one that holds them (`met_ends`).
-        A cell is never more than the cells of smaller marginals that hold it. A count is moved on towards the
-        middle of its interval until its error is at most `widest`, where the interval is short enough for that;
-        `shorten` says which counts are.
+        A cell is never more than the cells of smaller marginals that hold it.
         """
         own = self._known.get(clique)
         low = np.zeros(counts.shape) if own is None else own.low
@@ -171,8 +145,6 @@ class ProvedIntervals:
                 kept = [n if a in part.clique else 1 for a, n in zip(clique, counts.shape, strict=True)]
                 low, high = met_ends(low, high, np.zeros(counts.shape), part.high.reshape(kept))
         value = np.clip(counts, low, high)
-        if isfinite(widest):
-            value = shorten(value, low, high, widest)
         return MarginalAnswer(clique, value, low, high, basis if np.isfinite(high).all() else "uncertified")
 
 
@@ -220,17 +192,6 @@ class Evidence:
     def precision(self, rho: Fraction) -> float:
         """1/σ² of a marginal that is measured for so much rho, σ² the parameter of the law of its noise."""
         return float(1 / self.noise(Price("rho", rho)).parameter)
-
-    def direct_bars(self, cliques: Iterable[Clique], asked: int) -> dict[Clique, float]:
-        """Bars of the 1-way and 2-way marginals among `cliques` if the price were spent on direct questions, in
-        equal parts, to all `asked` marginals that are told, and these bars held jointly. Empty where a part is too
-        small for any noise that can be drawn.
-        """
-        if not self.can_measure(self.run.total / asked):
-            return {}
-        noise = self.noise(Price("rho", rounded_down(self.run.total / asked)))
-        size, beta = self.run.domain.size, self.run.beta / asked
-        return {c: float(noise.error(beta, cells=size(c))) for c in cliques if len(c) in (1, 2)}
 
     @cached_property
     def plain(self) -> Merging:
@@ -331,15 +292,7 @@ class Evidence:
         self,
         counts: Mapping[Clique, Values],
         bounds: Mapping[Clique, Interval] | None = None,
-        widest: Mapping[Clique, float] | None = None,
     ) -> tuple[MarginalAnswer, ...]:
-        """Counts by a stand-in, moved into all intervals that are proved, and into `bounds` that were paid for.
-
-        `widest` are errors that need not be exceeded, even where the stand-in is far from an interval's middle,
-        unless that would add people to a marginal (`with_shorter_bars`).
-        """
-        paid, most = bounds or {}, widest or {}
-        return tuple(
-            self.intervals.answer(c, table, paid.get(c), most.get(c, inf), shorten=with_shorter_bars)
-            for c, table in counts.items()
-        )
+        """Counts by a stand-in, moved into all intervals that are proved, and into `bounds` that were paid for."""
+        paid = bounds or {}
+        return tuple(self.intervals.answer(c, table, paid.get(c)) for c, table in counts.items())

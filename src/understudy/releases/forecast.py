@@ -1,9 +1,9 @@
 """What a release would say and cost, before anything is spent: from public numbers alone.
 
-For each marginal of the workload, the error that would be certified, where it follows from the price, and the
-error that noise usually leaves in a cell; for the synthetic rows, in how many of them a marginal would differ
-from the table's by noise alone. What a method gets wrong because it did not measure it comes on top, and
-depends on the table.
+For each marginal of the workload, half of the longest interval that would be certified, where it follows from the
+price, and the error that noise usually leaves in a cell; for the synthetic rows, in how many of them a marginal
+would differ from the table's by noise alone. What a method gets wrong because it did not measure it comes on top,
+and depends on the table.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ from understudy.releases.workload_file import as_workload
 class MarginalForecast:
     """What would be known of one marginal of the workload.
 
-    clique  the names of its attributes
-    cells   the number of its cells
-    error   the largest half-width that would be certified for its cells, in people; None where it is not known
-            beforehand
-    usual   the mean error that noise leaves in a cell, in people; None likewise
+    clique      the names of its attributes
+    cells       the number of its cells
+    half_width  half of the length of the longest interval that would be certified for its cells, in people; None
+                where it is not known beforehand. An answer need not lie in the middle of its interval
+    usual       the mean error that noise leaves in a cell, in people; None likewise
     """
 
     clique: Clique
     cells: int
-    error: float | None
+    half_width: float | None
     usual: float | None
 
 
@@ -65,7 +65,7 @@ class ReleaseForecast:
     share       the part of the whole budget that this is
     beta        the probability with which some certified error would not hold
     people      the number of people that the table is taken to have; 0 where none is public or declared
-    columns     the 1-way marginals that would be told, in the workload or beside it, where their error is known
+    columns     the 1-way marginals that would be told, in the workload or beside it, where that is known
     paid        what a run of the given name has bought before, which is not paid again; nothing without a name
     refusal     why the ledger would not pay for the release, or for the rest of it; None where it would, or where
                 only the method knows what its steps come to. A run that has bought all of its steps is still made
@@ -101,19 +101,22 @@ class ReleaseForecast:
     def noisy(self) -> tuple[int, int, str]:
         """How many columns would be mostly noise, of how many, and what was judged: `columns`, or `marginals`.
 
-        One is so where the error would be at least as large as the count of each of its cells if all cells were
-        equally frequent. Where no error of a column is known, the marginals of the workload are judged.
+        One is so where half of an interval would be at least as long as the count of each of its cells if all
+        cells were equally frequent. Where no interval of a column is known, the marginals of the workload are
+        judged.
         """
-        known = [one for one in self.columns if one.error is not None]
-        judged = known or [one for one in self.marginals if one.error is not None]
-        noisy = sum((one.error or 0.0) * one.cells >= self.people for one in judged) if self.people else 0
+        known = [one for one in self.columns if one.half_width is not None]
+        judged = known or [one for one in self.marginals if one.half_width is not None]
+        noisy = (
+            sum((one.half_width or 0.0) * one.cells >= self.people for one in judged) if self.people else 0
+        )
         return noisy, len(judged), "columns" if known else "marginals"
 
     @property
     def is_noise(self) -> bool | None:
         """Whether most of what is judged would be mostly noise, as `noisy` says; None where nobody can know.
 
-        That is so where no number of people is public or declared, and where no error is known beforehand.
+        That is so where no number of people is public or declared, and where no interval is known beforehand.
         """
         noisy, judged, _ = self.noisy
         return 2 * noisy > judged if self.people and judged else None
@@ -125,25 +128,30 @@ class ReleaseForecast:
         if not self.is_noise:
             return ""
         return (
-            f"Mostly noise: in {noisy:,} of {judged:,} {what} the error would be at least as large as the counts, "
-            "if all cells were equally frequent. The numbers would say little about the people. Fewer or smaller "
-            "marginals, wider ranges, a larger epsilon or more people would help."
+            f"Mostly noise: in {noisy:,} of {judged:,} {what} the error bar would be at least as large as the "
+            "counts, if all cells were equally frequent. The numbers would say little about the people. Fewer or "
+            "smaller marginals, wider ranges, a larger epsilon or more people would help."
         )
 
     @property
-    def largest_error(self) -> float | None:
-        """The largest error of all cells of the workload, in people; None where some are not known beforehand."""
-        errors = [one.error for one in self.marginals]
-        return None if None in errors else max((e for e in errors if e is not None), default=0.0)
+    def largest_half_width(self) -> float | None:
+        """Half of the longest interval of the workload's cells, in people; None where some cannot be known yet."""
+        halves = [one.half_width for one in self.marginals]
+        return None if None in halves else max((half for half in halves if half is not None), default=0.0)
 
     def as_dict(self) -> dict[str, Any]:
         """The forecast as plain values, which JSON can hold; what is not known beforehand is null."""
         return {
             "method": self.method,
-            "largest_error": self.largest_error,
+            "largest_half_width": self.largest_half_width,
             "rows_error": self.rows_error,
             "marginals": [
-                {"by": list(one.clique), "cells": one.cells, "error": one.error, "usual_error": one.usual}
+                {
+                    "by": list(one.clique),
+                    "cells": one.cells,
+                    "half_width": one.half_width,
+                    "usual_error": one.usual,
+                }
                 for one in self.marginals
             ],
             "memory": self.need.total,

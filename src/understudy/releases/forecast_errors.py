@@ -1,7 +1,8 @@
 """How far off a release's marginals would be, method by method, before anything is spent.
 
-Errors follow from the prices of what a method measures, and so from public numbers alone. Where the table decides
-what is measured, nothing is known beforehand, and nothing is claimed.
+The lengths of intervals follow from the prices of what a method measures, and so from public numbers alone: none
+will be longer, and some are cut off at 0. Where the table decides what is measured, nothing is known beforehand,
+and nothing is claimed.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations
-from math import inf, pi, sqrt
+from math import pi, sqrt
 
 import numpy as np
 
@@ -27,18 +28,16 @@ from understudy.releases.adaptive.rule import (
     least_first,
     noise_to_signal,
     rule_for,
-    told,
 )
 from understudy.releases.adaptive.sequential import LEVELS
 from understudy.releases.evidence import Evidence
 from understudy.releases.iterative import certified_error
 from understudy.releases.method_options import Options, planning
-from understudy.releases.mwem import REACH, shares
+from understudy.releases.mwem import shares
 from understudy.releases.residual.residual import PLANNED_BY as RESIDUAL_PLANNED_BY
-from understudy.releases.residual.residual import REACHES, planned, share_of_beta
+from understudy.releases.residual.residual import planned, share_of_beta
 from understudy.releases.residual.tables import ResidualTables
 from understudy.releases.run import Run
-from understudy.releases.small_marginals import below, direct_bars
 from understudy.releases.smalldb import PLANNED_BY as SMALLDB_PLANNED_BY
 from understudy.releases.smalldb import smalldb_look
 
@@ -48,8 +47,9 @@ MEAN_ABSOLUTE = sqrt(2 / pi)
 
 @dataclass(frozen=True)
 class ForeseenErrors:
-    """The certified and the usual error of each clique; `rows_error` where the method knows a better one.
+    """Half of the certified interval, and the usual error, of each clique.
 
+    `rows_error` is told where the method knows a better one than follows from the usual errors, and
     `tells_columns` where the 1-way marginals below the workload are told as well.
     """
 
@@ -73,14 +73,12 @@ def of_residual(run: Run, options: Options) -> ForeseenErrors:
     public = run.curator.relation.rows_are_public
     tables = ResidualTables(residuals, look, np.zeros(look.cells, np.int64), 0.0 if public else None)
     beta = share_of_beta(run, residuals)
-    direct = direct_bars(run, (*run.workload, *below(run.workload)))
 
-    def error(clique: Clique) -> tuple[float, float]:
-        deviation = np.sqrt(tables.variance(clique))
-        half, reach = float(tables.error(clique, beta).max()), REACHES[-1] * float(deviation.max())
-        return _told(half, reach, direct.get(clique)), MEAN_ABSOLUTE * float(deviation.mean())
+    def foreseen(clique: Clique) -> tuple[float, float]:
+        usual = MEAN_ABSOLUTE * float(np.sqrt(tables.variance(clique)).mean())
+        return float(tables.error(clique, beta).max()), usual
 
-    return ForeseenErrors(error, tells_columns=True)
+    return ForeseenErrors(foreseen, tells_columns=True)
 
 
 def of_mwem(run: Run, options: Options) -> ForeseenErrors:
@@ -90,33 +88,19 @@ def of_mwem(run: Run, options: Options) -> ForeseenErrors:
     if small is None:
         return unknown(run, options)  # which marginals are measured depends on the table
     added_up = {mean.clique: mean for mean in small.means}
-    direct = direct_bars(run, (*run.workload, *below(run.workload)))
 
-    def error(clique: Clique) -> tuple[float, float]:
+    def foreseen(clique: Clique) -> tuple[float, float]:
         marginal = Marginal(run.domain, clique)
         mechanism, resolution = run.curator.calibration.mechanism(marginal, small.price)
         spread = sqrt(float(mechanism.variance))
         mean = added_up.get(clique)
         if mean is not None:
             cells = sum(run.domain.size(c) for c in mean.held_by) / run.domain.size(clique)
-            return _told(mean.error, inf, direct[clique]), MEAN_ABSOLUTE * spread * sqrt(cells) / len(
-                mean.held_by
-            )
-        half = run.curator.calibration.error(marginal, mechanism, resolution, small.beta)
-        return _told(half, REACH * spread, direct.get(clique)), MEAN_ABSOLUTE * spread
+            return mean.error, MEAN_ABSOLUTE * spread * sqrt(cells) / len(mean.held_by)
+        half_width = run.curator.calibration.error(marginal, mechanism, resolution, small.beta)
+        return half_width, MEAN_ABSOLUTE * spread
 
-    return ForeseenErrors(error, tells_columns=True)
-
-
-def _told(half: float, reach: float, direct: float | None) -> float:
-    """The largest error of an interval of that half-width.
-
-    An answer need not lie in the middle of its interval, and its error reaches to the farther end: an answer is up
-    to `reach` away from what was measured, and never outside. That of a 1-way or 2-way marginal is moved towards
-    the middle until its error is at most that of a direct question, where the interval is short enough.
-    """
-    most = half + min(reach, half)
-    return min(most, direct) if direct is not None and half <= direct else most
+    return ForeseenErrors(foreseen, tells_columns=True)
 
 
 def of_smalldb(run: Run, options: Options) -> ForeseenErrors:
@@ -148,20 +132,16 @@ def of_adaptive(run: Run, options: Options) -> ForeseenErrors:
     )
     rows_error = min(noise_to_signal(run.domain, precision, rows) / 2, 1.0)
     first, last = _first_marginals(run, rule), _last_sweep(run, rule)
-    direct = evidence.direct_bars((*run.workload, *below(run.workload)), told(run.domain, run.workload))
 
-    def error(clique: Clique) -> tuple[float | None, float | None]:
+    def foreseen(clique: Clique) -> tuple[float | None, float | None]:
         found = [known for known in (first(clique), last(clique)) if known is not None]
-        if not found:
-            return None, None
-        half, usual = min(found)
-        return _told(half, inf, direct.get(clique)), usual
+        return min(found, default=(None, None))
 
-    return ForeseenErrors(error, rows_error, tells_columns=True)
+    return ForeseenErrors(foreseen, rows_error, tells_columns=True)
 
 
 _Told = Callable[[Clique], tuple[float, float] | None]
-"""Of a clique that a step measures, its certified and its usual error."""
+"""Of a clique that a step measures, half of its certified interval, and its usual error."""
 
 
 def _first_marginals(run: Run, rule: Rule) -> _Told:

@@ -20,13 +20,14 @@ from understudy.releases.run import Run
 
 @dataclass(frozen=True)
 class MethodPlan:
-    """What one method of a release would certify for a planned table: a `width` as a rate, or why it does not fit.
+    """What one method of a release would certify for a planned table, or why it does not fit.
 
-    `chosen` is the one that `auto` would take.
+    `half_width` is half of the longest interval, in people, and `width` the same as a rate; `chosen` is the method
+    that `auto` would take.
     """
 
     method: str
-    error: float | None
+    half_width: float | None
     width: float | None
     obstacle: str
     chosen: bool
@@ -51,12 +52,12 @@ def plan_release(
     for method in METHODS.values():
         if method.python_only:
             continue
-        why, error = obstacle(method, run, {}), None
+        why, half_width = obstacle(method, run, {}), None
         if not why:
             try:
-                error = forecast_of(run, method.name, {}).largest_error
+                half_width = forecast_of(run, method.name, {}).largest_half_width
             except (RefusedError, ParameterError, QueryError) as refusal:
                 why = reason(refusal)
-        width = None if error is None else error / max(rows, 1)
-        found.append(MethodPlan(method.name, error, width, why, method.name == best))
+        width = None if half_width is None else half_width / max(rows, 1)
+        found.append(MethodPlan(method.name, half_width, width, why, method.name == best))
     return tuple(sorted(found, key=lambda one: (bool(one.obstacle), inf if one.width is None else one.width)))

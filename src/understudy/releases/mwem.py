@@ -28,9 +28,9 @@ from understudy.privacy.cost import Cost
 from understudy.privacy.event import Selection
 from understudy.privacy.price import Price
 from understudy.query.marginal import Marginal
-from understudy.releases.evidence import Evidence, Interval
+from understudy.releases.evidence import Evidence
 from understudy.releases.run import MarginalAnswer, Outcome, Run
-from understudy.releases.small_marginals import SmallMarginals, direct_bars
+from understudy.releases.small_marginals import SmallMarginals
 from understudy.standin.dense.weights import DenseWeights
 from understudy.standin.interactions import interactions_of
 from understudy.standin.maximum_entropy import EntropyFit, maximum_entropy
@@ -308,16 +308,11 @@ class _Mwem:
         open_ = [clique for clique in cliques if self.evidence.intervals.of(clique) is None]
         bounds = self._bounds(open_) if open_ and self.plan.bound else {}
         beside = self.evidence.beside
-        widest = direct_bars(run, (*cliques, *beside)) if self.plan.small is not None else {}
         told = []
         for clique in (*cliques, *beside):
             table = rows * self.model.project(clique)
-            interval = self.evidence.intervals.of(clique)
-            if clique in widest:
-                near = self._limited(clique, table)
-                told.append(self.evidence.intervals.answer(clique, near, None, widest[clique]))
-            elif interval is not None:
-                told.append(self._measured(interval, table))
+            if self.evidence.intervals.of(clique) is not None:
+                told.append(self.evidence.intervals.answer(clique, self._limited(clique, table), None))
             else:
                 bound = bounds.get(clique, inf)
                 basis = "bounded" if bound < inf else "uncertified"
@@ -325,12 +320,6 @@ class _Mwem:
         standin = DenseWeights.histogram(run.domain, self.model.histogram, threads=1)
         answers, also = tuple(told[: len(cliques)]), tuple(told[len(cliques) :])
         return Outcome("mwem", standin, rows, answers, self._proof(len(open_)), also=also)
-
-    def _measured(self, proved: Interval, table: Values) -> MarginalAnswer:
-        """Model and measurement combined, moved into the proved interval; the error reaches to its farther end."""
-        low, high = proved.low, proved.high
-        value = np.clip(self._limited(proved.clique, table), low, high)
-        return MarginalAnswer(proved.clique, value, low, high, "measured")
 
     def _limited(self, clique: Clique, table: Values) -> Values:
         """The model's counts, near those that were measured of the clique itself, if it was."""

@@ -45,6 +45,11 @@ MOST_WORST = 8
 """Cells that are told as the worst, of columns and of pairs."""
 
 
+def is_doubtful(value: Cells, low: Cells, high: Cells) -> NDArray[np.bool_]:
+    """Of which cells the error bar is at least as large as the count: half of it is as long, or it reaches 0."""
+    return (low <= 0) | ((high - low) / 2 >= value)
+
+
 @dataclass(frozen=True)
 class DoubtfulCell:
     """A cell of the synthetic table that may be far off: its rows, as people, and the answer, which the table's
@@ -185,25 +190,30 @@ class QualityJudge:
         attributes.
         """
         answer, rows = self.shown(clique)
-        value, error = answer.value, answer.error
+        value = answer.value
         people = max(float(value.clip(0).sum()), 1e-300)
         shares = value.clip(0) / people
         ends = None if answer.low is None or answer.high is None else (answer.low, answer.high)
         gap = (
             None if rows is None else float(np.abs(rows / max(self.release.rows, 1e-300) - shares).sum() / 2)
         )
-        expected = min(self._expected(shares, error / people), 1.0) if ends and self._has_law else None
-        bound = self._bound(*ends, value if rows is None else rows) if ends else 1.0
-        if ends and rows is not None:
-            self._keep_worst(clique, value, *ends, rows)
+        expected, bound, noisy = None, 1.0, None
+        if ends:
+            bound = self._bound(*ends, value if rows is None else rows)
+            noisy = float(shares[is_doubtful(value, *ends)].sum())
+            if self._has_law:
+                low, high = ends
+                # Of what is cut off at 0, the farther end tells how long the whole interval was.
+                half_width = np.where(low > 0, (high - low) / 2, answer.error)
+                expected = min(self._expected(shares, half_width / people), bound, 1.0)
+            if rows is not None:
+                self._keep_worst(clique, value, *ends, rows)
         return MarginalQuality(
-            clique, value.size, None if expected is None else min(expected, bound), bound, gap,
-            sampling_distance(shares.ravel(), round(self.release.rows)),
-            float(shares[error >= value].sum()) if ends else None,
-            _association(shares),
+            clique, value.size, expected, bound, gap,
+            sampling_distance(shares.ravel(), round(self.release.rows)), noisy, _association(shares),
         )  # fmt: skip
 
-    def _expected(self, shares: Cells, error: Cells) -> float:
+    def _expected(self, shares: Cells, half_width: Cells) -> float:
         """The expected distance Σ E(value - truth)₊, as if all bars of the release were one band around its
         noise.
 
@@ -213,9 +223,9 @@ class QualityJudge:
         """
         risk = self.release.beta / self._bars
         if self.release.certificate["cost"]["currency"] == PureDP.currency:
-            above = error / log(1 / risk) / 2
+            above = half_width / log(1 / risk) / 2
         else:
-            above = error / NormalDist().inv_cdf(1 - risk / 2) / sqrt(2 * pi)
+            above = half_width / NormalDist().inv_cdf(1 - risk / 2) / sqrt(2 * pi)
         return float(np.minimum(shares, above).sum())
 
     def _bound(self, low: Cells, high: Cells, rows: Cells) -> float:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
 from understudy.domain.bins import Bins
 from understudy.pages.heat import LINE, HeatCell, depth_of, heat
 from understudy.pages.markup import (
@@ -19,7 +21,7 @@ from understudy.pages.markup import (
     table,
 )
 from understudy.pages.svg import swatch
-from understudy.releases.quality import MarginalQuality, QualityJudge, ReleaseQuality
+from understudy.releases.quality import MarginalQuality, QualityJudge, ReleaseQuality, is_doubtful
 from understudy.releases.report_words import of_thousand, percent
 
 if TYPE_CHECKING:
@@ -255,7 +257,10 @@ def pairs_part(release: Release, judge: QualityJudge, quality: ReleaseQuality) -
 def _pair(release: Release, judge: QualityJudge, found: MarginalQuality) -> str:
     first, second = (release.domain[name] for name in found.clique)
     answer, rows = judge.shown(found.clique)
-    value, error = answer.value, answer.error
+    value = answer.value
+    doubtful = np.zeros(value.shape, bool)
+    if answer.low is not None and answer.high is not None:
+        doubtful = is_doubtful(value, answer.low, answer.high)
     most = float(max(value.max(initial=0.0), 0.0 if rows is None else rows.max(initial=0.0)))
     panels: list[str] = []
     for title, counts in (("released answers", value), ("synthetic rows", rows)):
@@ -265,7 +270,7 @@ def _pair(release: Release, judge: QualityJudge, found: MarginalQuality) -> str:
             [
                 HeatCell(
                     depth_of(float(counts[i, j]), most),
-                    doubtful=bool(error[i, j] >= value[i, j] > 0.002 * most),
+                    doubtful=bool(doubtful[i, j] and value[i, j] > 0.002 * most),
                     hint=f"{a}, {b}: {counts[i, j]:,.0f} people",
                 )
                 for j, b in enumerate(second.labels)

@@ -329,22 +329,22 @@ class Release:
             "theorem": told["theorem"] or "none",
             "people": f"{self.rows:,.0f}",
             "cost": f"{told['cost']['currency']} {told['cost']['amount']:.6g}",
-            "largest error": _shown_error(self.largest_error),
+            "longest error bar": _shown_bar(self.largest_half_width),
         }
         rows = [
             [
                 ", ".join(answer.clique) or "everybody",
                 f"{answer.counts.size:,}",
-                _shown_error(largest),
-                notebook.ErrorBar(largest if isfinite(largest) else None),
+                _shown_bar(longest),
+                notebook.ErrorBar(longest if isfinite(longest) else None),
             ]
             for answer in self.answers[: notebook.MOST_ROWS]
-            for largest in (float(answer.error.max(initial=0.0)),)
+            for longest in (float(answer.half_width.max(initial=0.0)),)
         ]
-        heads = ["marginal", "cells", "error", ""]
-        found = notebook.table(heads, rows, numbers=("cells", "error"), total=len(self.answers))
+        heads = ["marginal", "cells", "error bar", ""]
+        found = notebook.table(heads, rows, numbers=("cells", "error bar"), total=len(self.answers))
         sure = notebook.certainty(self.beta)
-        note = f"All certified errors hold together with probability {sure}. Asking a release costs nothing."
+        note = f"All error bars hold together with probability {sure}. Asking a release costs nothing."
         return notebook.panel(f"Release of {told['table']}", notebook.facts(known), found, note=note)
 
     @property
@@ -353,19 +353,19 @@ class Release:
         return sum(answer.counts.size for answer in (*self.answers, *self.also))
 
     @property
-    def usual_error(self) -> float:
-        """The median error of the workload's cells, in people; infinite where half or more are not certified."""
-        errors = [answer.error.ravel() for answer in self.answers]
-        return float(np.median(np.concatenate(errors))) if errors else inf
+    def usual_half_width(self) -> float:
+        """Half of the median interval of the workload's cells, in people; infinite where half have none."""
+        halves = [answer.half_width.ravel() for answer in self.answers]
+        return float(np.median(np.concatenate(halves))) if halves else inf
 
     @property
-    def largest_error(self) -> float:
-        """The largest error of the workload's cells, in people; infinite where some are not certified."""
-        return max((float(answer.error.max(initial=0.0)) for answer in self.answers), default=inf)
+    def largest_half_width(self) -> float:
+        """Half of the longest interval of the workload's cells, in people; infinite where some have none."""
+        return max((float(answer.half_width.max(initial=0.0)) for answer in self.answers), default=inf)
 
 
-def _shown_error(error: float) -> str:
-    return f"± {error:,.0f} people" if isfinite(error) else "not certified"
+def _shown_bar(half_width: float) -> str:
+    return f"± {half_width:,.0f} people" if isfinite(half_width) else "not certified"
 
 
 def _weighted(numbers: Cells, weights: Cells, axes: tuple[int, ...]) -> Cells:

@@ -22,7 +22,7 @@ from understudy.pages.markup import (
 )
 from understudy.pages.shell import document
 from understudy.pages.svg import swatch
-from understudy.releases.quality import QualityJudge, ReleaseQuality, mean_distance
+from understudy.releases.quality import QualityJudge, ReleaseQuality, is_doubtful, mean_distance
 from understudy.releases.quality_part import pairs_part, quality_part, warning
 from understudy.releases.report_words import (
     BASES,
@@ -99,7 +99,7 @@ def _facts(release: Release, quality: ReleaseQuality) -> str:
         f"{told['workload']['queries']:,}",
         f"cells in {many(told['workload']['marginals'], 'marginal')}",
     )
-    shown["largest error bar"] = people(release.largest_error)
+    shown["longest error bar"] = people(release.largest_half_width)
     return facts(shown)
 
 
@@ -154,7 +154,7 @@ def _errors(release: Release) -> str:
         (
             ", ".join(entry["by"]) or "everybody",
             release.domain.size(entry["by"]),
-            entry["error"],
+            entry.get("half_width", entry["error"]),  # folders of 0.1 have intervals around their values
             entry["basis"],
         )
         for entry in answers
@@ -175,8 +175,8 @@ def _errors(release: Release) -> str:
     return section(
         "Error bars of the answers",
         paragraph(
-            "The half-width of each marginal's widest error bar, in people: no cell of it is further from the "
-            "table's own count."
+            "Half of the length of each marginal's longest error bar, in people. The table's own counts lie in "
+            "these bars; a released answer need not lie in the middle of its own."
         )
         + (_error_chart(drawn) if drawn else paragraph("No marginal of this release is certified."))
         + details("All marginals", listed),
@@ -231,7 +231,9 @@ def _attributes(release: Release, judge: QualityJudge, shown: list[str]) -> Iter
             for i, label in enumerate(attribute.labels[:MOST_BARS])
         ]
         note = f"first {MOST_BARS} of {attribute.size:,} cells" if attribute.size > MOST_BARS else ""
-        width = "no error bar" if answer.low is None else f"± {float(answer.error.max()):,.0f}"
+        width = "no error bar"
+        if answer.low is not None and answer.high is not None:
+            width = f"± {float((answer.high - answer.low).max() / 2):,.0f}"
         remark = ", ".join(part for part in (width, note) if part)
         yield figure(bars(lines, words=f"Synthetic rows by {name}"), name, remark)
 
@@ -242,7 +244,7 @@ def column_bar(label: str, count: float, answer: Answer, i: int) -> PlotBar:
     if answer.low is None or answer.high is None:
         return PlotBar(label, count, hint=said)
     value, low, high = float(answer.value[i]), float(answer.low[i]), float(answer.high[i])
-    doubtful = bool(answer.error[i] >= value)
+    doubtful = bool(is_doubtful(answer.value, answer.low, answer.high)[i])
     said += f"; answer {value:,.0f}, between {low:,.0f} and {high:,.0f}"
     return PlotBar(label, count, low, high, doubtful=doubtful, hint=said)
 

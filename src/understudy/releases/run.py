@@ -92,6 +92,11 @@ class MarginalAnswer:
         """How far each count can be off, in people: the distance to the farther end of its interval."""
         return np.maximum(self.high - self.counts, self.counts - self.low)
 
+    @property
+    def half_width(self) -> Cells:
+        """Half of the length of each interval, in people."""
+        return (self.high - self.low) / 2
+
 
 class Sums(Protocol):
     """Questions beyond single cells that a method answers with errors of their own, joint with all others."""

@@ -224,7 +224,6 @@ class _Adaptive:
             self.evidence.answers(
                 {c: learner.merging.expand(c, t) for c, t in found.items()},
                 rounds.bounds,
-                self.evidence.direct_bars(found, told(self.run.domain, self.run.workload)),
             )
             for found in (tables, measured)
         )

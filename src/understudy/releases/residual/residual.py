@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from math import inf, pi
 from typing import Any
 
@@ -26,7 +25,7 @@ from understudy.privacy.relation import Relation
 from understudy.query.projection import Projection
 from understudy.query.workload import Workload
 from understudy.rational import Number, exact
-from understudy.releases.evidence import possible_ends, towards_the_middle
+from understudy.releases.evidence import possible_ends
 from understudy.releases.range_sums import RangeSums
 from understudy.releases.residual.small_bars import with_small_bars
 from understudy.releases.residual.tables import ResidualTables
@@ -205,10 +204,6 @@ class _ResidualAnswers:
         sums = RangeSums(self.tables, self.share) if _has_ranges(self.tables.residuals) else None
         return Outcome("residual", model, rows, told, self._proof(rows_error), sums, also)
 
-    @cached_property
-    def _direct(self) -> dict[Clique, float]:
-        return direct_bars(self.run, (*self.run.workload, *below(self.run.workload)))
-
     def _rows(self) -> tuple[float, float]:
         """How many rows there are, and how far that can be off."""
         if self.tables.rows is not None:
@@ -226,8 +221,6 @@ class _ResidualAnswers:
         most = self.run.curator.rows_at_most
         low, high = possible_ends(noisy, error, most=inf if most is None else float(most))
         value = np.clip(near(noisy, guess, self.tables.variance(clique)), low, high)
-        if clique in self._direct:
-            value = towards_the_middle(value, low, high, self._direct[clique])
         return MarginalAnswer(clique, value, low, high, "measured")
 
     def _proof(self, rows_error: float) -> dict[str, Any]:
