@@ -117,6 +117,15 @@ def test_older_rules_may_raise_the_total_by_more():
     assert all(raised <= price for raised, price in raises(RULE_5, budget, events))
 
 
+def test_sweeps_fall_with_the_credit():
+    """Sixteen at first, as few as four in the end, and as many always by older rules."""
+    assert RULE_5.start is not None
+    quarters = [RULE_5.start * part // 4 for part in range(5)]
+    assert [RULE_5.sweeps_at(0, work) for work in quarters] == [16, 12, 8, 4, 4]
+    assert RULE_5.sweeps_at(10**9, 0) == 16
+    assert [RULE_4.sweeps_at(0, work) for work in quarters] == [4] * 5
+
+
 TIGHT: list[dict[str, int]] = [
     {"start": 0, "grant": 0},
     {"start": 300, "grant": 60},
@@ -387,15 +396,16 @@ def test_rules_never_change():
         replace(RULE_3, number=4, start=1 << 28, once=1 << 21, sweeps=4, divided=3 << 11, beside=RULE_3)
         == RULE_4
     )
-    soft = {"sweeps": 16, "growth": Fraction(51, 50), "divided": 1 << 18, "soft": 15, "capped": True}
-    assert replace(RULE_4, number=5, start=3 << 28, **soft) == RULE_5
+    swept = {"sweeps": 16, "fewest": 4, "growth": Fraction(51, 50)}
+    assert replace(RULE_4, number=5, start=3 << 28, divided=1 << 18, soft=15, capped=True, **swept) == RULE_5
     assert (RULE_3.sweeps, RULE_3.growth, RULE_3.divided, RULE_3.soft) == (2, Fraction(21, 20), 0, 0)
-    assert not RULE_4.capped
+    assert (RULE_4.fewest, RULE_4.capped) == (None, False)
     assert Joint(Budget.of(1)).rule is RULE_5  # the rule of new ledgers
     for number, rule in RULES.items():
         if number > 1:
             assert all(getattr(verifier, name) == getattr(rule, field) for field, name in NAMES.items())
             assert all(getattr(verifier, name)[number] == getattr(rule, f) for f, name in BY_RULE.items())
+            assert verifier.FEWEST.get(number) == rule.fewest
             growth, part = verifier.GROWTH[number]
             assert Fraction(growth, part) == rule.growth
     assert {len(getattr(verifier, name)) for name in ("STARTS", "ONCE")} == {len(RULES) - 1}

@@ -112,7 +112,8 @@ STARTS = {
     5: 3 << 28,
 }  # by rule: the credit of work before the first event,
 ONCE = {2: 1 << 20, 3: 1 << 20, 4: 1 << 21, 5: 1 << 21}  # the work of the sweeps for one event,
-SWEEPS = {1: 2, 2: 2, 3: 2, 4: 4, 5: 16}  # how many there are when the bound has grown,
+SWEEPS = {1: 2, 2: 2, 3: 2, 4: 4, 5: 16}  # how many there are, at most, when the bound has grown,
+FEWEST = {5: 4}  # and at least, where they fall as the credit does,
 GROWTH = {1: (21, 20), 2: (21, 20), 3: (21, 20), 4: (21, 20), 5: (51, 50)}  # by more than this,
 DIVIDED = {1: 0, 2: 0, 3: 0, 4: 3 << 11, 5: 1 << 18}  # and the work of dividing the counts of one table
 BESIDE = {4: 3, 5: 3}  # another rule by which events are added up as well: the smaller total counts
@@ -758,7 +759,11 @@ class Purse:
 
     def can_pay(self, work: int) -> bool:
         """Whether the credit of the rule is enough for so much work; that of rule 1 always is."""
-        return self.rule == 1 or work <= STARTS[self.rule] + GRANT * self.joined - self.work
+        return self.rule == 1 or work <= self.credit()
+
+    def credit(self) -> int:
+        """The work that may still be done."""
+        return STARTS[self.rule] + GRANT * self.joined - self.work
 
     def add(self, event: dict, cost: int) -> None:
         known = RELATION.fullmatch(event["relation"])
@@ -857,10 +862,17 @@ class Purse:
         growth, part = GROWTH[self.rule]
         if self.bound() * part > self.swept * growth and self.can_sweep(before):
             shift = self.shift()
-            for turn in range(SWEEPS[self.rule]):
+            for turn in range(self.sweeps()):
                 if self.can_sweep(before):
                     self.sweep(before, turn, shift)
             self.swept = self.bound()
+
+    def sweeps(self) -> int:
+        """How many sweeps there are when the bound has grown: fewer as the credit falls, if the rule says so."""
+        most = SWEEPS[self.rule]
+        if self.rule not in FEWEST:
+            return most
+        return min(max(most * self.credit() // max(STARTS[self.rule], 1), FEWEST[self.rule]), most)
 
     def squeeze(self, before: int, most: int) -> None:
         """Sweep while the total would pass the cap, by this rule and by the one beside it."""

@@ -24,12 +24,14 @@ class AccountingRule:
     `start`        The credit of work before the first event, in numbers touched; None: work is not bounded.
     `grant`        What each jointly priced event adds to the credit.
     `once`         The most work of the sweeps for one event: what bounds the time of a charge, granted or not.
-    `sweeps`       How many sweeps are made when the bound has grown.
+    `sweeps`       How many sweeps are made when the bound has grown, at most.
     `growth`       By which factor it has to have grown for that.
     `divided`      The most work of dividing the counts of one block; 0: counts stay as they are charged first.
     `soft`         Sweeps take maxima softly, at a temperature of about 2^-soft of the bound, and each of them
                    divides counts (`soft_message_passing`); 0: maxima are hard, and every second sweep divides
                    (`message_passing`).
+    `fewest`       How many sweeps there are at least, where they fall from `sweeps` as the credit does from
+                   `start`; None: there are as many always.
     `capped`       No event raises the total by more than what it costs by itself.
     `beside`       Another rule by which all events are added up as well: the smaller total counts.
     """
@@ -48,12 +50,20 @@ class AccountingRule:
     growth: Fraction = Fraction(21, 20)
     divided: int = 0
     soft: int = 0
+    fewest: int | None = None
     capped: bool = False
     beside: AccountingRule | None = None
 
     def credit(self, joined: int, work: int) -> int | None:
         """The work that may still be done after that of so many events; None where it is not bounded."""
         return None if self.start is None else self.start + self.grant * joined - work
+
+    def sweeps_at(self, joined: int, work: int) -> int:
+        """How many sweeps there are when the bound has grown, after the work of so many events."""
+        credit = self.credit(joined, work)
+        if self.fewest is None or self.start is None or credit is None:
+            return self.sweeps
+        return min(max(self.sweeps * credit // max(self.start, 1), self.fewest), self.sweeps)
 
     def parts(self, size: int) -> int:
         """How many parts an attribute is cut into."""
@@ -104,13 +114,15 @@ RULE_5 = replace(
     number=5,
     start=3 << 28,
     sweeps=16,
+    fewest=4,
     growth=Fraction(51, 50),
     divided=1 << 18,
     soft=15,
     capped=True,
 )
-"""Soft sweeps, and more of them: long lists of counts are divided, too, and all of them closer to the best way. No
-event raises the total by more than its own price."""
+"""Soft sweeps, and more of them: long lists of counts are divided, too, and all of them closer to the best way.
+Sixteen each time would use the credit up within 10,000 questions, so there are fewer as it falls. No event raises
+the total by more than its own price."""
 
 NEWEST = RULE_5
 """The rule of new ledgers."""

@@ -325,7 +325,7 @@ class Joint:
             return state
         if not self._can_sweep(state, before):
             return state
-        state = self._swept(state, before, range(self.rule.sweeps))
+        state = self._swept(state, before, range(self.rule.sweeps_at(state.joined, state.work)))
         return replace(state, swept=state.bound())
 
     def _squeezed(self, state: JointState, before: int, most: int) -> JointState:
