@@ -17,14 +17,19 @@ from understudy.declaration.file import parse
 from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain
 from understudy.mechanism.additive import noise_for
+from understudy.mechanism.matrix.residual_plan import Residuals
 from understudy.noise.samplers import SeededNoise
 from understudy.privacy.columns import PARTITION
 from understudy.privacy.relation import Neighbours
 from understudy.query.workload import Workload
+from understudy.releases.adaptive.rule import SWEEP_WORKLOAD
+from understudy.releases.adaptive.sweep import SweepPlan
 from understudy.releases.method_choice import perform
 from understudy.releases.methods import METHODS
 from understudy.releases.readme import readme
 from understudy.releases.report import page
+from understudy.releases.residual.small_bars import with_small_bars
+from understudy.releases.residual.tables import ResidualTables
 from understudy.releases.run import Outcome, Run
 from understudy.releases.small_marginals import SmallMarginals, below, direct_bars
 from understudy.releases.smalldb import smalldb_look
@@ -76,7 +81,66 @@ def test_no_bar_of_residual_is_wider_than_a_direct_question(sizes, order, neighb
     assert_small_bars(run, perform(run, "residual", {}))
 
 
-@pytest.mark.parametrize(("method", "delta"), [("mwem", 0), ("mwem", 1e-9), ("residual", 1e-9)])
+SWEPT = [
+    ((5, 4, 6, 3, 2), 2),
+    ((5, 4, 6, 3, 2), 3),
+    ((2,) * 7, 2),
+    ((2,) * 7, 3),
+    ((3, 5, 9, 2, 4, 16, 2, 7), 2),
+]
+
+
+@pytest.mark.parametrize("neighbours", [ADD, REPLACE])
+@pytest.mark.parametrize(("sizes", "order"), SWEPT)
+def test_no_bar_of_a_swept_workload_is_wider_than_a_direct_question(sizes, order, neighbours):
+    run = make(sizes, order, delta=1e-9, neighbours=neighbours, epsilon=10)
+    outcome = perform(run, "adaptive", {})
+    assert outcome.proof["shares"]["guard"] >= SWEEP_WORKLOAD[0]
+    assert_small_bars(run, outcome)
+
+
+def test_a_sweep_without_more_precision_for_small_marginals_has_wider_bars(monkeypatch):
+    monkeypatch.setattr(SweepPlan, "with_small_bars", lambda plan, *_: plan)
+    run = make((5, 4, 6, 3, 2), 3, delta=1e-9, neighbours=ADD, epsilon=10)
+    with pytest.raises(AssertionError):
+        assert_small_bars(run, perform(run, "adaptive", {}))
+
+
+def ratios_and_own_share(sizes, shorter, most):
+    """Bars of small marginals over `shorter` times those of direct questions, and what is left of the precisions
+    that are best for the triples.
+    """
+    run = make(sizes, 3, delta=1e-9)
+    relation, residuals = run.curator.relation, Residuals.of(run.workload, total=False)
+    own = residuals.precisions()
+    small = {clique: shorter * bar for clique, bar in direct(run).items()}
+    betas = dict.fromkeys(small, run.beta / 100)
+    look = with_small_bars(residuals, own, relation, run.total, small, betas, most=most)
+    tables = ResidualTables(residuals, look, np.zeros(look.cells, np.int64), 0.0)
+    bought = np.array([float(part.precision) for part in look.parts])
+    at_price = own / float(own @ residuals.price) * float(bought @ residuals.price)
+    return (
+        max(float(tables.error(c, betas[c]).max()) / bar for c, bar in small.items()),
+        (bought / at_price).min(),
+    )
+
+
+def test_more_precision_for_small_marginals_is_at_most_a_given_part_of_the_price():
+    """Where bars cannot be so short for it, they are as near as it gets; the workload keeps the rest."""
+    plain, kept = ratios_and_own_share((12, 9, 7), 0.8, 0.0)
+    assert plain > 1.5
+    assert kept == pytest.approx(1, rel=0.03)
+    half, kept = ratios_and_own_share((12, 9, 7), 0.8, 0.5)
+    assert 1 < half < plain / 1.2
+    assert kept == pytest.approx(0.5, rel=0.03)
+    reached, kept = ratios_and_own_share((12, 9, 7), 2.0, 0.5)
+    assert reached <= 1
+    assert kept > 0.6
+
+
+@pytest.mark.parametrize(
+    ("method", "delta"), [("mwem", 0), ("mwem", 1e-9), ("residual", 1e-9), ("adaptive", 1e-9)]
+)
 def test_bars_of_small_marginals_hold_jointly(method, delta):
     """Means of several sums, and marginals that are measured by themselves: (5, 4, 6) has both under a pure ε."""
     worst = []

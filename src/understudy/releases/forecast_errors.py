@@ -9,17 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import combinations
 from math import pi, sqrt
 
 import numpy as np
 
 from understudy.domain.domain import Clique, Domain
-from understudy.mechanism.matrix.residual_plan import Residuals
 from understudy.privacy.price import Price
 from understudy.query.marginal import Marginal
 from understudy.query.workload import Workload
-from understudy.releases.adaptive.beta import BetaShares, beta_of_cells
+from understudy.releases.adaptive.beta import BetaShares, beta_of_swept
 from understudy.releases.adaptive.one_way import OneWayShares
 from understudy.releases.adaptive.rule import (
     ROWS_SHARE,
@@ -30,6 +28,7 @@ from understudy.releases.adaptive.rule import (
     rule_for,
 )
 from understudy.releases.adaptive.sequential import LEVELS
+from understudy.releases.adaptive.sweep import SMALL, SweepPlan
 from understudy.releases.evidence import Evidence
 from understudy.releases.iterative import certified_error
 from understudy.releases.method_options import Options, planning
@@ -38,6 +37,7 @@ from understudy.releases.residual.residual import PLANNED_BY as RESIDUAL_PLANNED
 from understudy.releases.residual.residual import planned, share_of_beta
 from understudy.releases.residual.tables import ResidualTables
 from understudy.releases.run import Run
+from understudy.releases.small_marginals import below, direct_bars
 from understudy.releases.smalldb import PLANNED_BY as SMALLDB_PLANNED_BY
 from understudy.releases.smalldb import smalldb_look
 
@@ -131,7 +131,7 @@ def of_adaptive(run: Run, options: Options) -> ForeseenErrors:
         seconds=options.get("seconds"),
     )
     rows_error = min(noise_to_signal(run.domain, precision, rows) / 2, 1.0)
-    first, last = _first_marginals(run, rule), _last_sweep(run, rule)
+    first, last = _first_marginals(run, rule), _last_sweep(evidence, rule)
 
     def foreseen(clique: Clique) -> tuple[float | None, float | None]:
         found = [known for known in (first(clique), last(clique)) if known is not None]
@@ -165,21 +165,27 @@ def _first_marginals(run: Run, rule: Rule) -> _Told:
     return told
 
 
-def _last_sweep(run: Run, rule: Rule) -> _Told:
+def _last_sweep(evidence: Evidence, rule: Rule) -> _Told:
     """What the last sweep measures, by its share of the price; merging rare values only makes it less noisy."""
+    run = evidence.run
     rounds = any(len(clique) > 1 for clique in run.workload)
     swept = _swept(run.domain, run.workload, rule.guard_order) if rule.guard and rounds else None
-    private = not run.curator.relation.rows_are_public
-    residuals = Residuals.of(swept, total=private) if swept is not None else None
-    if swept is None or residuals is None or not residuals.cliques:
+    if swept is None:
         return lambda _: None
-    price = run.total * rule.guard * (1 - ROWS_SHARE)
-    relation, rounded = run.curator.relation, run.rounded
-    look = residuals.strategies(residuals.precisions(), relation, price, rounded=rounded)
-    tables = ResidualTables(residuals, look, np.zeros(look.cells, np.int64), None if private else 0.0)
-    share = _shares_of_beta(run, rule).sweep
-    told_of = dict.fromkeys((*swept, *(pair for clique in swept for pair in combinations(clique, 2))))
-    beta = beta_of_cells(run.domain, told_of, share, rows_public=not private)
+    price, share = run.total * rule.guard * (1 - ROWS_SHARE), _shares_of_beta(run, rule).sweep
+    relation = run.curator.relation
+    plan = SweepPlan.of(
+        relation, evidence.plain, swept.cliques, price, rounded=run.rounded, weights=swept.weights
+    )
+    if rule.guard_order == 0:
+        plan = plan.with_small_bars(relation, price, direct_bars(run, (*swept, *below(swept))), share)
+    if plan.look is None:
+        return lambda _: None
+    public = relation.rows_are_public
+    tables = ResidualTables(
+        plan.residuals, plan.look, np.zeros(plan.look.cells, np.int64), 0.0 if public else None
+    )
+    beta = beta_of_swept(run.domain, plan.cliques, SMALL, share, rows_public=public)
 
     def told(clique: Clique) -> tuple[float, float] | None:
         if clique not in beta:

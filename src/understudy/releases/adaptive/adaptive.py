@@ -47,10 +47,11 @@ from understudy.releases.adaptive.rule import (
 from understudy.releases.adaptive.sequential import HIGH_LEVELS, LEVELS
 from understudy.releases.adaptive.shrink import combined
 from understudy.releases.adaptive.steps_taken import StepsTaken
-from understudy.releases.adaptive.sweep import Sweep, SweepPlan
+from understudy.releases.adaptive.sweep import SMALL, Sweep, SweepPlan
 from understudy.releases.evidence import Evidence
 from understudy.releases.pair_means import pair_means
 from understudy.releases.run import Outcome, Run
+from understudy.releases.small_marginals import below, direct_bars
 from understudy.releases.unspent import UnspentPrice
 from understudy.standin.measurement import Measurement
 
@@ -77,9 +78,11 @@ def adaptive(
                 up. [BunSteinke16, Lemma 1.7]
     Accuracy    Measured marginals by the law of their noise; others by the last noisy gaps and by the counts that
                 hold theirs. All intervals hold jointly, with probability 1 - β (`beta`). 1-way marginals have
-                bars from all tables that hold them (`sequential`); what a round measured and the planned sweep
-                measures too has bars from both (`combined`). 1-way and 2-way marginals below the workload are
-                always among the answers.
+                bars from all tables that hold them (`sequential`), and from the last sweep alone; what a round
+                measured and the planned sweep measures too has bars from both (`combined`). 1-way and 2-way
+                marginals below the workload are always among the answers, and a sweep over the workload measures
+                them so precisely that their bars are no longer than those of direct questions, as far as half of
+                its price goes, or all of it where there is nothing larger than pairs (`small_bars`).
     Complexity  Passes over a tree of at most `rule.cells` cells; one count of the candidates for each round.
     Gap         No theorem about the stand-in itself. A killed run is resumed by refitting, which needs the same
                 floating-point results, up to rounding to whole people.
@@ -232,7 +235,7 @@ class _Adaptive:
 
     def _prove(self, learner: Learner, rounds: Rounds, swept: Sweep) -> None:
         """Intervals from the sweep, alone or with a round's first measurement, and of the 1-way marginals."""
-        for clique, beta in swept.beta_of_cells(self.beta.sweep).items():
+        for clique, beta in swept.beta_of_cells(self.beta.sweep, SMALL).items():
             first = rounds.firsts.get(clique)
             assert swept.tables is not None
             if first is None:
@@ -340,8 +343,10 @@ class _Adaptive:
         """The last sweep, where it is over the workload, before any round: nothing in it depends on them."""
         if not self._sweeps_workload or not self._taken.rounds:
             return None
-        workload = self.run.workload
-        return self._plan(learner, workload.cliques, rounded_down(self._kept), workload.weights)
+        workload, price = self.run.workload, rounded_down(self._kept)
+        plan = self._plan(learner, workload.cliques, price, workload.weights)
+        direct = direct_bars(self.run, (*workload, *below(workload)))
+        return plan.with_small_bars(self.run.curator.relation, price, direct, self.beta.sweep)
 
     def _any_useful(self, merging: Merging) -> bool:
         """Whether some candidate has two attributes with more than one group of values, and can be measured."""

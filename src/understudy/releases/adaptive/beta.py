@@ -20,9 +20,10 @@ The shares
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import combinations
 from math import sqrt
 
 from understudy.domain.domain import Clique, Domain
@@ -91,3 +92,13 @@ def beta_of_cells(
     parts = {clique: Fraction(round(1000 * sqrt(count)), 1000) for clique, count in cells.items()}
     whole = sum(parts.values())
     return {clique: beta * parts[clique] / whole / count for clique, count in cells.items()}
+
+
+def beta_of_swept(
+    domain: Domain, cliques: Sequence[Clique], orders: Sequence[int], beta: Fraction, *, rows_public: bool
+) -> dict[Clique, Fraction]:
+    """β of each cell of swept cliques, and of the marginals of these orders in them; all their bars hold jointly
+    but for `beta`.
+    """
+    parts = [part for order in orders for clique in cliques for part in combinations(clique, order)]
+    return beta_of_cells(domain, dict.fromkeys((*cliques, *parts)), beta, rows_public=rows_public)

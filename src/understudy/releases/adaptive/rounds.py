@@ -23,7 +23,7 @@ from understudy.releases.adaptive.one_way import OneWayBars
 from understudy.releases.adaptive.pair_weights import SeenPairs
 from understudy.releases.adaptive.pick import Candidates, NoiseForecast, Picks, RoundSituation, pick
 from understudy.releases.adaptive.rule import Rule
-from understudy.releases.adaptive.sweep import SweepPlan
+from understudy.releases.adaptive.sweep import PAIRS, SweepPlan
 from understudy.releases.adaptive.top_up import TopUp, can_be_drawn
 from understudy.releases.evidence import Evidence, Interval
 from understudy.releases.unspent import UnspentPrice
@@ -180,7 +180,7 @@ class Rounds:
         )
         swept = plan.buy(run, f"round {t} measure")
         assert swept.tables is not None  # what was picked has cells to tell apart
-        for clique, beta in swept.beta_of_cells(self.beta.picks / self.rule.rounds).items():
+        for clique, beta in swept.beta_of_cells(self.beta.picks / self.rule.rounds, PAIRS).items():
             error = swept.tables.error(clique, beta)
             self.evidence.prove(learner.merging, clique, swept.tables.table(clique), error)
             if clique in self.planned:

@@ -11,8 +11,8 @@ may then count on it (`combined`). One over pairs is planned after them, when it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations
 
@@ -26,12 +26,21 @@ from understudy.mechanism.merged import MergedStrategy
 from understudy.privacy.relation import Relation
 from understudy.query.merging import Merging
 from understudy.query.workload import Workload
-from understudy.releases.adaptive.beta import beta_of_cells
+from understudy.releases.adaptive.beta import beta_of_swept
+from understudy.releases.residual.small_bars import MOST, with_small_bars
 from understudy.releases.residual.tables import ResidualTables
 from understudy.releases.run import Run
 from understudy.standin.measurement import Interaction, Measurement
 
 Values = NDArray[np.float64]
+
+SMALL, PAIRS = (1, 2), (2,)
+"""The orders of the marginals below a workload that are told beside it, with bars of their own: by the last sweep,
+and by a round, whose single attributes have `one_way` bars alone.
+"""
+
+MOST_SMALL = 0.5
+"""Of a sweep's price, for shorter bars of pairs and single attributes, where the workload has larger marginals."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,13 +77,12 @@ class Sweep:
             return None
         return Measurement((), self.tables.interactions[()], self.tables.noise[()])
 
-    def beta_of_cells(self, beta: Fraction) -> dict[Clique, Fraction]:
-        """β of each cell of what was swept, and of the pairs in it; all their bars hold jointly but for `beta`."""
+    def beta_of_cells(self, beta: Fraction, orders: Sequence[int]) -> dict[Clique, Fraction]:
+        """β of each cell of what was swept and of its parts of these orders (`beta_of_swept`)."""
         if self.tables is None:
             return {}
         public = self.tables.rows is not None
-        cliques = dict.fromkeys((*self.cliques, *self.pairs))
-        return beta_of_cells(self.tables.residuals.domain, cliques, beta, rows_public=public)
+        return beta_of_swept(self.tables.residuals.domain, self.cliques, orders, beta, rows_public=public)
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,6 +118,28 @@ class SweepPlan:
         if residuals.cliques:
             look = residuals.strategies(precisions(residuals), relation, price, rounded=rounded)
         return cls(merging, tuple(cliques), residuals, look)
+
+    def with_small_bars(
+        self, relation: Relation, price: Fraction, widest: Mapping[Clique, float], beta: Fraction
+    ) -> SweepPlan:
+        """The plan, with so much more precision for its pairs and single attributes that their bars, by the sweep
+        alone, are at most `widest`, where that can be; `beta` is that of all bars of the sweep.
+        """
+        if self.look is None:
+            return self
+        residuals, public = self.residuals, relation.rows_are_public
+        betas = beta_of_swept(residuals.domain, self.cliques, SMALL, beta, rows_public=public)
+        look = with_small_bars(
+            residuals,
+            np.array([float(part.precision) for part in self.look.parts]),
+            relation,
+            price,
+            {clique: most for clique, most in widest.items() if clique in betas},
+            betas,
+            most=MOST_SMALL if any(len(clique) > 2 for clique in self.cliques) else MOST,
+            rounded=self.look.rounded,
+        )
+        return replace(self, look=look)
 
     def buy(self, run: Run, step: str) -> Sweep:
         """Measure what was planned, under the name of a `step`."""

@@ -103,7 +103,9 @@ def planned(
     residuals, _ = plan
     small = direct_bars(run, (*run.workload, *below(run.workload)))
     beta, own = share_of_beta(run, residuals), residuals.precisions(objective)
-    look = with_small_bars(residuals, own, relation, run.total, small, beta, rounded=rounded)
+    look = with_small_bars(
+        residuals, own, relation, run.total, small, dict.fromkeys(small, beta), rounded=rounded
+    )
     return residuals, look
 
 

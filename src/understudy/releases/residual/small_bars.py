@@ -8,7 +8,7 @@ measure. Each question's part of the price grows until its bar is short enough, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from math import prod
 
@@ -24,7 +24,7 @@ from understudy.releases.residual.tables import ResidualTables
 Values = NDArray[np.float64]
 
 ROUNDS = 32
-"""Of other parts of the price, at most."""
+"""Of other parts of the price, at most. In the second half parts only grow: what shrinks may be short again."""
 
 LEAST_PART = 0.1
 """Of an equal part: what a small marginal begins with whose bar is too wide."""
@@ -33,7 +33,12 @@ AIM = 1.01
 """Times the ratio of a bar to the one that it may have: what a part grows by, squared."""
 
 MOST = 0.99
-"""Of the price, for direct questions to small marginals."""
+"""Of the price, for direct questions to small marginals, where nothing else is said."""
+
+SHORT = 0.7
+"""A bar that is so much shorter than it may be is looked at again at the end only: it grows by the root of what
+others take of the price.
+"""
 
 
 def with_small_bars(
@@ -42,38 +47,62 @@ def with_small_bars(
     relation: Relation,
     rho: Fraction,
     widest: Mapping[Clique, float],
-    beta: Fraction,
+    betas: Mapping[Clique, Fraction],
     *,
+    most: float = MOST,
     rounded: bool = False,
 ) -> JointStrategy:
     """A look whose bars for the cliques of `widest` are at most that, found by public numbers alone.
 
-    `beta` is that of each cell; `rounded` says that the noise is rounded normal noise (`Run.rounded`). Where none
-    is found, the one that is best for the workload.
+    `betas` are those of each cell of these cliques; at most `most` of the price goes to what direct questions to
+    them would measure; `rounded` says that the noise is rounded normal noise (`Run.rounded`). Where none is found,
+    the one whose longest bar, over what it may have, is shortest.
     """
     own = precisions / float(precisions @ residuals.price)
-    direct = {clique: direct_precisions(residuals, clique) for clique in widest}
-    parts = dict.fromkeys(widest, 0.0)
-    first: JointStrategy | None = None
-    for _ in range(ROUNDS):
+    parts: dict[Clique, float] = {}
+    direct: dict[Clique, Values] = {}
+    best: tuple[float, JointStrategy] | None = None
+    near = [clique for clique, limit in widest.items() if limit]
+    for turn in range(ROUNDS):
         whole = sum(parts.values())
-        scale = min(1.0, MOST / whole) if whole else 1.0
+        scale = min(1.0, most / whole) if whole else 1.0
         tried = (1 - scale * whole) * own
         for clique, part in parts.items():
             tried = tried + scale * part * direct[clique]
         look = residuals.strategies(tried, relation, rho, rounded=rounded)
-        rows = 0.0 if relation.rows_are_public else None
-        tables = ResidualTables(residuals, look, np.zeros(look.cells, np.int64), rows)
-        ratios = {c: float(tables.error(c, beta).max()) / most for c, most in widest.items() if most}
-        if all(ratio <= 1 for ratio in ratios.values()):
-            return look
-        first = first or look
-        least = LEAST_PART / len(widest)
-        for clique, ratio in ratios.items():
-            begun = max(parts[clique], least) if ratio > 1 else parts[clique]
-            parts[clique] = begun * min(ratio * AIM, 4.0) ** 2
-    assert first is not None
-    return first
+        ratios = _ratios(residuals, look, relation, near, widest, betas)
+        if max(ratios.values(), default=0.0) <= 1:
+            others = [clique for clique, limit in widest.items() if limit and clique not in ratios]
+            ratios |= _ratios(residuals, look, relation, others, widest, betas)
+            if max(ratios.values(), default=0.0) <= 1:
+                return look
+        longest = max(ratios.values())
+        if best is None or longest < best[0]:
+            best = longest, look
+        near = [clique for clique, ratio in ratios.items() if ratio > SHORT]
+        for clique in near:
+            ratio, part = ratios[clique], parts.get(clique, 0.0)
+            if ratio > 1:
+                direct.setdefault(clique, direct_precisions(residuals, clique))
+                part = max(part, LEAST_PART / len(widest))
+            if part and (ratio > 1 or turn < ROUNDS // 2):
+                parts[clique] = part * min(ratio * AIM, 4.0) ** 2
+    assert best is not None
+    return best[1]
+
+
+def _ratios(
+    residuals: Residuals,
+    look: JointStrategy,
+    relation: Relation,
+    cliques: Sequence[Clique],
+    widest: Mapping[Clique, float],
+    betas: Mapping[Clique, Fraction],
+) -> dict[Clique, float]:
+    """Bars of cliques over those that they may have."""
+    rows = 0.0 if relation.rows_are_public else None
+    tables = ResidualTables(residuals, look, np.zeros(look.cells, np.int64), rows)
+    return {c: float(tables.error(c, betas[c]).max()) / widest[c] for c in cliques}
 
 
 def direct_precisions(residuals: Residuals, clique: Clique) -> Values:
