@@ -213,13 +213,13 @@ def test_prices_of_other_questions_change_nothing():
     assert list(map(told, waiting[::-1])) == first[::-1]
 
 
-@pytest.mark.parametrize("seed", [679, 788])
+@pytest.mark.parametrize("seed", [291, 679])
 def test_leaving_out_a_look_makes_no_statement_dearer_than_its_price(seed):
-    """With fewer purchases the ledger's joint bound can be larger: these cost 1.14 and 1.16 times their price."""
+    """With fewer purchases the ledger's joint bound can be larger: these cost 1.24 and 1.14 times their price."""
     assert 0 < dearest(seed, kept=True) <= 1
 
 
-@pytest.mark.parametrize("seed", [679, 788])
+@pytest.mark.parametrize("seed", [291, 679])
 def test_a_plan_from_which_looks_are_left_out_whatever_that_costs_is_noticed(monkeypatch, seed):
     monkeypatch.setattr(Buyer, "keep_to", lambda self, plan, marginal, asking: None)
     assert dearest(seed, kept=True) > 1.1
