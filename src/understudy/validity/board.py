@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from pyarrow import csv, parquet
 
 from understudy.errors import (
     ParameterError,
@@ -31,14 +30,19 @@ from understudy.errors import (
 )
 from understudy.noise.samplers import NoiseSource
 from understudy.pages import notebook
+from understudy.validity.board_table import as_array, read_labels, read_table
 from understudy.validity.choice import takes_guesses
 from understudy.validity.holdout import Guess, Holdout
-from understudy.validity.predictions import guess_fault, kind, missing
+from understudy.validity.metric import Area, Combined, Metric
+from understudy.validity.metrics import metric_of
+from understudy.validity.predictions import as_labels, guess_fault, kind, missing
 from understudy.validity.score import Score
 from understudy.validity.view import history_table
 
 UNCOUNTED = "Nothing was counted"
 """What every refusal of a submission ends with: it takes none of the board's scores."""
+
+_IDS = "Give one row for each id, and write ids as the board does: 0001 and 1 are two"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +68,9 @@ class BoardTerms:
     salt: str = ""
     name: str = "holdout"
     """Under which the memory is kept: that of another board is not taken for this one's."""
+    as_written: bool = False
+    """Whether ids, and labels that are codes, stay as a CSV file writes them. Version 0.1 read 007 as 7, and the
+    boards that it made go on so."""
 
 
 @dataclass(frozen=True)
@@ -108,8 +115,14 @@ class Board:
             raise SourceError(f"{labels}, with the labels of {self.path.name}, is missing: put it back")
         if sha256(labels.read_bytes()).hexdigest() != self.terms.digest:
             raise SourceChangedError(f"{labels} is not the file that the board was created with")
-        self._ids, self._truth = _labels(labels, self.terms.id, self.terms.label)
+        metric = metric_of(self.terms.metric)
+        self._ids, self._truth = read_labels(
+            labels, id=self.terms.id, label=self.terms.label, as_written=self.terms.as_written,
+            amounts=isinstance(metric, Metric) and metric.target == "numbers",
+        )  # fmt: skip
         self._classes = np.unique(self._truth)
+        if new:
+            _check_positive(metric, self._classes)
         self._public = _public(self._ids, self.terms)
         self.holdout = self._opened(noise)
         scored = self.holdout.queries - self.holdout.left
@@ -130,8 +143,8 @@ class Board:
         `guess` is the submitter's own guess of the score, for a board that checks guesses; without it the public
         rows give one. Returns the submission's `Standing`. Raises a `RefusedError` where the file is malformed or
         the guess does not fit: that depends on the submission and on public facts alone, and is not counted.
-        Raises a `SourceError` where it cannot be read, and a `HandleClosedError` where all scores were given, or
-        where the board has halted.
+        Raises a `SourceError` where it cannot be read, and a `HandleClosedError` where all scores were given,
+        or where the board has halted.
         """
         predicted = self._aligned(submission)
         checked = self._guess(predicted, guess)
@@ -201,7 +214,7 @@ class Board:
 
     def _aligned(self, submission: Path) -> NDArray[Any]:
         """The predictions in the order of the labels, or a refusal that says what is wrong."""
-        table = _table(submission)
+        table = self._read(submission)
         if table.column_names.count(self.terms.id) != 1:
             raise _refused(submission, f"has no column {self.terms.id}")
         columns = [name for name in table.column_names if name != self.terms.id]
@@ -216,14 +229,18 @@ class Board:
             raise RefusedError(fault, remedy=UNCOUNTED, detail=f"{submission.name}: {fault}. {UNCOUNTED}")
         return predicted
 
+    def _read(self, submission: Path, text: tuple[str, ...] = ()) -> pa.Table:
+        """The table of a submission, with the columns in `text` as they are written."""
+        return read_table(submission, id=self.terms.id, as_written=self.terms.as_written, text=text)
+
     def _column(self, submission: Path, table: pa.Table, name: str) -> NDArray[Any]:
-        values = _array(table[name])
+        values = as_array(table[name])
         if missing(values):
             raise _refused(submission, "has missing predictions")
         as_text = submission.suffix != ".parquet" and kind(self._classes) == "text" and kind(values) != "text"
-        if as_text and self.holdout.metric.name == "accuracy":
+        if as_text and self.holdout.metric.fault is as_labels:
             # A CSV file has no types: "1" is a label like any other where labels are text.
-            return _array(_table(submission, {name: pa.string()})[name])
+            return as_array(self._read(submission, (name,))[name])
         return values
 
     def _order(self, submission: Path, ids: Any) -> NDArray[np.intp]:
@@ -236,14 +253,14 @@ class Board:
         }
         for reason, count in reasons.items():
             if count:
-                raise _refused(submission, f"{reason} ({count:,})")
+                raise _refused(submission, f"{reason} ({count:,})", _IDS if self.terms.as_written else "")
         return np.array([given[value] for value in self._ids], dtype=np.intp)
 
 
-def _refused(submission: Path, why: str) -> RefusedError:
-    """A file of predictions that is not scored, and why; its name is the custodian's business."""
-    detail = f"{submission.name} {why}. {UNCOUNTED}"
-    return RefusedError(f"the submission {why}", remedy=UNCOUNTED, detail=detail)
+def _refused(submission: Path, why: str, remedy: str = "") -> RefusedError:
+    """A file of predictions that is not scored, why, and what to do; its name is the custodian's business."""
+    after = f"{remedy}. {UNCOUNTED}" if remedy else UNCOUNTED
+    return RefusedError(f"the submission {why}", remedy=after, detail=f"{submission.name} {why}. {after}")
 
 
 def create(path: Path, labels: Path, *, id: str, label: str, public: float = 0.0, **terms: Any) -> Board:
@@ -273,7 +290,7 @@ def create(path: Path, labels: Path, *, id: str, label: str, public: float = 0.0
     salt = secrets.token_hex(8)
     written = BoardTerms(
         labels=_relative(labels, target), digest=digest, id=id, label=label, public=public, salt=salt,
-        name=f"board {salt}", **terms,
+        name=f"board {salt}", as_written=True, **terms,
     )  # fmt: skip
     try:
         _write(target, written, 0)
@@ -331,40 +348,14 @@ def _relative(labels: Path, target: Path) -> str:
         return str(labels.resolve())
 
 
-def _table(path: Path, types: dict[str, pa.DataType] | None = None) -> pa.Table:
-    try:
-        if path.suffix == ".parquet":
-            return parquet.read_table(path)
-        return csv.read_csv(path, convert_options=csv.ConvertOptions(column_types=types))
-    except FileNotFoundError:
-        raise SourceError(f"{path} does not exist") from None
-    except pa.ArrowException as error:
-        raise SourceError(  # its own text may quote rows
-            f"{path.name} cannot be read ({type(error).__name__})",
-            problem="the file cannot be read as a table",
-            remedy="bring a CSV or Parquet file",
-        ) from None
-
-
-def _array(column: pa.ChunkedArray) -> NDArray[Any]:
-    """The values as they are: None makes objects of numbers, and nothing is turned into text."""
-    values = column.to_pylist()
-    kinds = {type(value) for value in values}
-    return np.asarray(values, dtype=None if len(kinds) == 1 else object)
-
-
-def _labels(path: Path, id: str, label: str) -> tuple[list[str], NDArray[Any]]:
-    table = _table(path)
-    for name in (id, label):
-        if name not in table.column_names:
-            raise SourceError(f"{path.name} has no column {name}")
-    ids = list(map(str, table[id].to_pylist()))
-    if len(set(ids)) != len(ids):
-        raise SourceError(f"{path.name} repeats ids")
-    labels = _array(table[label])
-    if missing(labels):
-        raise SourceError(f"{path.name} has missing labels")
-    return ids, labels
+def _check_positive(metric: Metric | Area, classes: NDArray[Any]) -> None:
+    """Refuse a metric of a label that none of the labels can be, such as a number where they are text."""
+    positive = metric.positive if isinstance(metric, Combined) else None
+    if positive is not None and kind(np.asarray([positive])) != kind(classes):
+        raise ParameterError(
+            f"the labels are {kind(classes)}, and {metric.text} is of another kind: name a label as it is "
+            f"written, such as f1(positive={classes[-1].item()!r})"
+        )
 
 
 def _public(ids: list[str], terms: BoardTerms) -> NDArray[np.bool_]:

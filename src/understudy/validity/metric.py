@@ -121,6 +121,7 @@ class Combined(Metric):
     ends      the interval of the score, of theirs
     inverse   the mean that a score stands for, where there is a single one
     of_label  makes the metric of one of the labels, where it has yet to be said which
+    positive  the label that the metric is of, where it is of one
     """
 
     several: tuple[Metric, ...] = ()
@@ -129,6 +130,7 @@ class Combined(Metric):
     ends: Callable[[Sequence[Interval]], Interval] = lambda means: means[0]
     inverse: Callable[[float], float] | None = None
     of_label: Callable[[Any], Metric] | None = None
+    positive: Any = None
     combines: ClassVar[bool] = True
 
     @property

@@ -227,6 +227,7 @@ def f1(*, positive: Any = None) -> Combined:
         function=function,
         ends=harmonic_mean,
         of_label=(lambda label: f1(positive=label)) if positive is None else None,
+        positive=positive,
     )  # fmt: skip
 
 
