@@ -48,6 +48,11 @@ def test_a_submission_is_scored_counted_and_shown_to_everybody(tmp_path):
             (predictions(0), {"content-type": "text/plain"}, 415),
         ):
             assert client("POST", place, raw=raw, headers=headers)[0] == refused
+        named = b"id,pr\xe9diction\nr0,yes\n"
+        status, told, _ = client("POST", place, raw=named, headers=csv)
+        assert (status, told["code"]) == (422, "refused")
+        assert "the submission is not written in UTF-8" in told["detail"]
+        assert told["hint"] == "Save it as CSV in UTF-8, or as Parquet. Nothing was counted"
         status, told = client.get("/v1/boards/credit")
         assert (status, told["left"]) == (200, 18)  # what is malformed is not counted
         assert [line["name"] for line in told["standings"]] == ["ada: baseline", "bob: forest"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 
 import numpy as np
@@ -9,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from understudy.errors import ParameterError, RefusedError
+from understudy.errors import ParameterError, RefusedError, SourceError
 from understudy.validity.board import Board, create
 
 N = 1000
@@ -120,3 +121,58 @@ def test_boards_of_earlier_versions_go_on_as_they_were(tmp_path):
     assert abs(found.value - 1) <= found.width
     board.close()
     assert Board(board.path).holdout.left == 4
+
+
+# ---- files that cannot be read
+
+
+UNREADABLE = {
+    "not written in UTF-8": ("id,pr\xe9d\np0,7\n".encode("latin-1"), "id,pred\np0,\xe9\n".encode("latin-1")),
+    "Save it as CSV in UTF-8": ("id,pred\np0,7\n".encode("utf-16"), b"PK\x03\x04\n\x00,\x00\n"),
+    "is empty": (b"", b"\n\n"),
+    "quotation mark that is not closed": (b'id,pred\np0,"7\np1,7\n', b'id,"pred\np0,7\n'),
+    "has 3 fields in line 3 and 2 in its first": (b"id,pred\np0,7\np1,7,7\n",),
+    "separated by semicolons": (b"id;pred\np0;7\n", b"id;pred\np0;0,5\np1;0,7,5\n"),
+    "separated by tabs": (b"id\tpred\np0\t7\n",),
+    "has no column id. The first line": (b"key,pred\np0,7\n",),
+    "has more than one column id. Leave one": (b"id,id\np0,7\n",),
+    "is a Parquet file under another name": (b"PAR1\x15\x04\n,,\n",),
+}
+
+
+@pytest.mark.parametrize(("told", "data"), [(told, data) for told, of in UNREADABLE.items() for data in of])
+def test_a_file_that_cannot_be_read_is_refused_in_words_and_not_counted(tmp_path, told, data):
+    board = board_of(tmp_path, NAMES, CODES)
+    file = tmp_path / "s.csv"
+    file.write_bytes(data)
+    with pytest.raises(RefusedError) as refused:
+        board.score(file)
+    assert str(refused.value).startswith("s.csv ")
+    assert str(refused.value).endswith("Nothing was counted")
+    assert told in str(refused.value)
+    assert "s.csv" not in refused.value.problem + refused.value.remedy
+    assert board.holdout.left == 5
+    if "column id" not in told:
+        with pytest.raises(SourceError) as unread:
+            create(tmp_path / "other", file, **TERMS)
+        assert told in str(unread.value)
+    assert not (tmp_path / "other.json").exists()
+
+
+@pytest.mark.parametrize("data", [b"", b"id,pred\np0,7\n", b"PAR1" + bytes(9) + b"PAR1"])
+def test_a_damaged_parquet_file_is_refused_in_words(tmp_path, data):
+    board = board_of(tmp_path, NAMES, CODES)
+    (tmp_path / "s.parquet").write_bytes(data)
+    with pytest.raises(RefusedError, match="it is no Parquet file, or damaged"):
+        board.score(tmp_path / "s.parquet")
+    assert board.holdout.left == 5
+
+
+def test_what_is_compressed_is_read_and_quotation_marks_may_be_odd(tmp_path):
+    board = board_of(tmp_path, NAMES, np.where(CODES == "7", '5" nail', "a"))
+    with gzip.open(tmp_path / "s.csv.gz", "wt", encoding="utf-8") as file:
+        file.write("id,pred\n" + "".join(f'{name},5" nail\n' for name in NAMES) + "\n")
+    assert board.score(tmp_path / "s.csv.gz").score.source == "measured"
+    (tmp_path / "s.csv.gz").write_bytes(b"no archive")
+    with pytest.raises(RefusedError, match="it is no file, or damaged"):
+        board.score(tmp_path / "s.csv.gz")

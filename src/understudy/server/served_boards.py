@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from understudy.errors import ParameterError, SourceChangedError, SourceError
+from understudy.errors import ParameterError, SourceError
 from understudy.server.gate import Gate
 from understudy.server.inquiry import is_text
 from understudy.server.problems import Problem, away
@@ -96,16 +96,7 @@ class ServedBoards:
             shown = f"{caller.analyst}: {label}" if label else caller.analyst
 
             def scored() -> dict[str, Any]:
-                board = self._board(name)
-                try:
-                    return board.score(file, name=shown, guess=guess).as_dict()
-                except SourceChangedError:
-                    raise
-                except SourceError:
-                    raise Problem(
-                        422, "submission", "The submission cannot be read as a table.",
-                        hint="Send a CSV file with a header, or a Parquet file. Nothing was counted.",
-                    ) from None  # fmt: skip
+                return self._board(name).score(file, name=shown, guess=guess).as_dict()
 
             return await self._gate.on_looks(caller, scored, alone=f"board/{name}")
 

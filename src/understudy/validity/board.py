@@ -13,6 +13,7 @@ import os
 import secrets
 import shutil
 from dataclasses import asdict, dataclass
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,7 @@ from understudy.errors import (
 )
 from understudy.noise.samplers import NoiseSource
 from understudy.pages import notebook
-from understudy.validity.board_table import as_array, read_labels, read_table
+from understudy.validity.board_table import as_array, no_column, read_labels, read_table
 from understudy.validity.choice import takes_guesses
 from understudy.validity.holdout import Guess, Holdout
 from understudy.validity.metric import Area, Combined, Metric
@@ -143,7 +144,7 @@ class Board:
         `guess` is the submitter's own guess of the score, for a board that checks guesses; without it the public
         rows give one. Returns the submission's `Standing`. Raises a `RefusedError` where the file is malformed or
         the guess does not fit: that depends on the submission and on public facts alone, and is not counted.
-        Raises a `SourceError` where it cannot be read, and a `HandleClosedError` where all scores were given,
+        Raises a `SourceError` where there is no such file, and a `HandleClosedError` where all scores were given,
         or where the board has halted.
         """
         predicted = self._aligned(submission)
@@ -216,7 +217,7 @@ class Board:
         """The predictions in the order of the labels, or a refusal that says what is wrong."""
         table = self._read(submission)
         if table.column_names.count(self.terms.id) != 1:
-            raise _refused(submission, f"has no column {self.terms.id}")
+            raise _refused(submission, *no_column(table, self.terms.id))
         columns = [name for name in table.column_names if name != self.terms.id]
         wanted = [str(label) for label in self._classes]
         columns = wanted if set(wanted) <= set(columns) else columns
@@ -231,7 +232,8 @@ class Board:
 
     def _read(self, submission: Path, text: tuple[str, ...] = ()) -> pa.Table:
         """The table of a submission, with the columns in `text` as they are written."""
-        return read_table(submission, id=self.terms.id, as_written=self.terms.as_written, text=text)
+        wrong = partial(_refused, submission)
+        return read_table(submission, wrong, id=self.terms.id, as_written=self.terms.as_written, text=text)
 
     def _column(self, submission: Path, table: pa.Table, name: str) -> NDArray[Any]:
         values = as_array(table[name])

@@ -143,6 +143,14 @@ def test_a_form_that_is_no_form_is_refused(town: ServedTown) -> None:
     assert ada.post("/tables/town/price", many).status in (200, 400)
 
 
+def test_a_submission_that_cannot_be_read_is_refused_on_its_page(town: ServedTown) -> None:
+    reply = PageVisitor(town, "ada").upload("/boards/chronic/submissions", b"id,pr\xe9d\n1,J\n")
+    assert reply.status == 422
+    assert "the submission is not written in UTF-8" in reply.words
+    assert "Save it as CSV in UTF-8" in reply.words
+    assert "The submission was not counted." in reply.words
+
+
 # ---- cookies and headers
 
 
