@@ -354,7 +354,10 @@ class TestApprovals:
         with pytest.raises(RefusedError, match="denied this question: ask by district"):
             ada.ask("count by area", wait=True)
         decided.join()
-        (denied,) = ada.history(state="waiting")
+        (denied,) = (one for one in ada.history(state="refused") if one.question == "count by area")
+        assert "denied this question: ask by district" in denied.problem
+        assert denied.finished is not None
+        assert not list(ada.history(state="waiting"))
         with pytest.raises(RefusedError, match="ask by district"):
             ada.answer(denied.id)
         with pytest.raises(ParameterError, match="number of seconds"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -11,6 +12,7 @@ import pytest
 from understudy.errors import ParameterError, RequestConflictError
 from understudy.privacy.cost import ZCDP
 from understudy.server.approvals import Approvals
+from understudy.server.asked import Asked
 from understudy.server.audit_log import AuditLog
 from understudy.server.store import ServerStore
 from understudy.server.tokens import Caller
@@ -77,6 +79,59 @@ def test_a_denial_has_a_reason_that_is_read(approvals):
     with pytest.raises(ParameterError, match="approvals list"):
         approvals.approve("none", "cy")
     assert approvals.claim() is None
+
+
+def test_a_question_waits_no_longer_than_its_approval(approvals, store, clock):
+    """Denied, not payable when its turn came, or expired: it is refused, finished, and says why."""
+    asked = Asked(store)
+    noted = [asked.begin("town", "ada", "count", request, {"rho": 0.1}) for request in ("a", "b", "c", "d")]
+    for one in noted:
+        asked.wait(one.id)
+    denied, unpaid, _, answered = (ask(approvals, one.request) for one in noted)
+    approvals.deny(denied, "cy", "too fine")
+    for id in (unpaid, answered):
+        approvals.approve(id, "cy")
+    assert {approvals.claim().id, approvals.claim().id} == {unpaid, answered}
+    approvals.refused(unpaid, "it costs more now")
+    assert [asked.get(one.id).state for one in noted] == ["refused", "refused", "waiting", "waiting"]
+    clock.days(7.1)
+    approvals.expire()
+    found = [asked.get(one.id) for one in noted]
+    assert [one.state for one in found] == ["refused", "refused", "refused", "waiting"]
+    assert [one.problem and one.problem["code"] for one in found] == ["denied", "denied", "expired", None]
+    assert "too fine" in found[0].problem["detail"]
+    assert found[0].finished < found[2].finished == clock()
+    assert found[3].finished is None
+
+
+def test_a_refusal_in_words_of_its_own_stays(approvals, store):
+    asked = Asked(store)
+    one = asked.begin("town", "ada", "count", "r1", {"rho": 0.1})
+    asked.wait(one.id)
+    approvals.approve(ask(approvals), "cy")
+    approvals.claim()
+    asked.refused(one.id, {"code": "budget"})
+    approvals.refused(approvals.all()[0].id, "the budget is spent")
+    assert asked.get(one.id).problem == {"code": "budget"}
+
+
+def test_questions_of_an_earlier_version_that_were_decided_wait_no_longer(state):
+    with ServerStore(state) as store:
+        asked, approvals = Asked(store), Approvals(store)
+        ids = [asked.begin("town", "ada", "count", request, {"rho": 0.1}).id for request in ("a", "b")]
+        denied, _ = (ask(approvals, request) for request in ("a", "b"))
+        approvals.deny(denied, "cy", "too fine; ask by district")
+        for id in ids:
+            asked.wait(id)  # as it stood there before
+    with sqlite3.connect(state) as raw:
+        raw.execute("PRAGMA user_version=2")
+    raw.close()
+    with ServerStore(state) as store:
+        found, waits = (Asked(store).get(id) for id in ids)
+        assert (found.state, waits.state) == ("refused", "waiting")
+        assert found.problem["code"] == "denied"
+        assert "too fine; ask by district" in found.problem["detail"]
+        assert found.finished == Approvals(store).get(denied).decided
 
 
 def test_what_cannot_be_paid_any_more_is_denied_by_the_server(approvals):

@@ -298,6 +298,13 @@ def test_a_question_above_the_threshold_waits_is_approved_and_asked_by_the_serve
         status, told = Client(service, robot).ask("count age < 18", rho=0.001, request="x")
         assert (status, told["code"]) == (403, "denied")
         assert "too much" in told["detail"]
+        for one in (Client(service, robot).get("/v1/history")[1]["questions"][0],
+                    Client(service, robot).get("/v1/history?state=refused")[1]["questions"][0]):  # fmt: skip
+            assert (one["state"], one["problem"]["code"]) == ("refused", "denied")
+            looked = Client(service, robot).get(f"/v1/asks/{one['id']}")[1]
+            assert (looked["state"], looked["approval"]["state"]) == ("refused", "denied")
+            assert looked["finished"] == looked["approval"]["decided"] is not None
+            assert looked["problem"] == told
         assert keep("POST", f"/approvals/{first}", {"decision": "approve"}, door="admin")[0] == 200
         for _ in range(100):
             status, told = ask("count age < 18", rho=2, request="w")

@@ -29,7 +29,7 @@ class AskedBefore:
     terms     the price or the error that it was asked with, or whether an uncertified answer was welcome
     at        when it was asked, in UTC
     finished  when it was answered or refused, in UTC; None before that
-    state     `answered`, `waiting` (for approval), `refused`, or `asking`
+    state     `answered`, `waiting` (for approval), `refused` (also where it was denied, or expired), or `asking`
     source    where the answer came from, as in `Answer.source`; empty without one
     currency  of the price: `epsilon` or `rho`
     price     what was charged, in `currency`; None where there is no answer

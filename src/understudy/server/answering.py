@@ -290,12 +290,12 @@ class Answering:
         if is_repeated and (before := self._waits_already(asked)) is not None:
             return before
         _check_most(inquiry, price)
+        found = self._noted_question(asked, asked.ledger_request)
+        self._asked.wait(found.id)  # before anybody can decide, which ends it
         self._approvals.ask(
             caller, inquiry.table, inquiry.question, asked.request, inquiry.terms, price, share, inquiry.why,
             inquiry.most,
         )  # fmt: skip
-        found = self._noted_question(asked, asked.ledger_request)
-        self._asked.wait(found.id)
         kept = self._approvals.find(inquiry.table, caller.analyst, asked.request)
         return None if kept is None else reply_of_approval(found, kept)
 

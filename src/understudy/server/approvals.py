@@ -15,7 +15,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from understudy.errors import ParameterError, RequestConflictError
+from understudy.server.asked import REFUSED
 from understudy.server.audit_log import AuditLog
+from understudy.server.problems import Problem
 from understudy.server.store import ServerStore, as_text
 from understudy.server.tokens import Caller
 
@@ -66,8 +68,28 @@ class Approval:
         return plain | {name: None if at is None else as_text(at) for name, at in times.items()}
 
 
+def ended(state: str, reason: str) -> Problem:
+    """What the analyst of a question is told that was denied, for a `reason`, or that nobody decided about."""
+    if state == DENIED:
+        return Problem(
+            403,
+            DENIED,
+            f"The custodian denied this question: {reason}",
+            hint="Ask another question, or talk to the custodian; a new request id asks anew.",
+        )
+    return Problem(
+        403,
+        EXPIRED,
+        "Nobody decided about this question within seven days.",
+        hint="Ask it again under a new request id.",
+    )
+
+
 class Approvals:
-    """The approvals in a store. What is decided is written into the audit log in the same transaction."""
+    """The approvals in a store. What is decided is written into the audit log in the same transaction.
+
+    So is what becomes of the question itself: one that was denied or has expired waits no longer, and is refused.
+    """
 
     def __init__(self, store: ServerStore) -> None:
         self._store = store
@@ -119,7 +141,7 @@ class Approvals:
 
     def all(self, state: str | None = None, *, limit: int = 1000) -> list[Approval]:
         """The approvals in a state, or in any, the oldest first; the newest `limit` of them."""
-        self._expire_now()
+        self.expire()
         with self._store.reading() as tx:
             rows = tx.execute(
                 "SELECT * FROM approval WHERE ? IS NULL OR state = ? ORDER BY number DESC LIMIT ?",
@@ -128,14 +150,14 @@ class Approvals:
         return [_approval(row) for row in reversed(rows)]
 
     def get(self, id: str) -> Approval | None:
-        self._expire_now()
+        self.expire()
         with self._store.reading() as tx:
             row = tx.execute("SELECT * FROM approval WHERE id = ?", (id,)).fetchone()
         return None if row is None else _approval(row)
 
     def find(self, table: str, analyst: str, request: str) -> Approval | None:
         """The approval that an analyst's request waits, or waited, for."""
-        self._expire_now()
+        self.expire()
         with self._store.reading() as tx:
             row = tx.execute(
                 "SELECT * FROM approval WHERE of_table = ? AND analyst = ? AND request = ?",
@@ -145,7 +167,7 @@ class Approvals:
 
     def same(self, table: str, analyst: str, question: str, terms: Mapping[str, Any]) -> Approval | None:
         """What the same question of an analyst waits for already, under any request id; None where it does not."""
-        self._expire_now()
+        self.expire()
         with self._store.reading() as tx:
             row = tx.execute(
                 "SELECT * FROM approval WHERE of_table = ? AND analyst = ? AND question = ? AND terms = ? "
@@ -205,7 +227,7 @@ class Approvals:
 
     def _decide(self, id: str, by: str, state: str, reason: str) -> Approval:
         now = self._store.now()
-        self._expire_now()
+        self.expire()
         with self._store.writing() as tx:
             row = tx.execute("SELECT * FROM approval WHERE id = ?", (id,)).fetchone()
             if row is None:
@@ -218,6 +240,8 @@ class Approvals:
                 "UPDATE approval SET state = ?, decided_by = ?, decided = ?, reason = ? WHERE id = ?",
                 (state, by, now, reason, id),
             )
+            if state == DENIED:
+                self._refuse(tx, row, DENIED, reason)
             act = "approve" if state == APPROVED else "deny"
             facts = {
                 "approval": id,
@@ -231,19 +255,21 @@ class Approvals:
 
     def _end(self, id: str, state: str, reason: str) -> None:
         with self._store.writing() as tx:
-            ended = tx.execute(
+            row = tx.execute(
                 "UPDATE approval SET state = ?, reason = ?, "
                 "decided_by = CASE WHEN ? = '' THEN decided_by ELSE ? END WHERE id = ? AND state = ? "
-                "RETURNING of_table",
+                "RETURNING of_table, analyst, request",
                 (state, reason, reason, SERVER, id, APPROVED),
             ).fetchone()
-            if ended is not None:
-                facts = {"approval": id, "table": ended["of_table"]} | ({"reason": reason} if reason else {})
+            if row is not None:
+                if state == DENIED:
+                    self._refuse(tx, row, DENIED, reason)
+                facts = {"approval": id, "table": row["of_table"]} | ({"reason": reason} if reason else {})
                 self._log.write_in(
                     tx, SERVER, f"approved question {'answered' if state == ANSWERED else 'refused'}", facts
                 )
 
-    def _expire_now(self) -> None:
+    def expire(self) -> None:
         """End what nobody decided in time; what a run has claimed may have been paid for, and is left to it."""
         now = self._store.now()
         with self._store.reading() as tx:
@@ -254,9 +280,22 @@ class Approvals:
 
     def _expire(self, tx: sqlite3.Connection, now: float) -> None:
         for row in tx.execute(
-            f"UPDATE approval SET state = '{EXPIRED}' WHERE {_DUE} RETURNING id", (now,)
+            f"UPDATE approval SET state = '{EXPIRED}' WHERE {_DUE} RETURNING id, of_table, analyst, request",
+            (now,),
         ).fetchall():
+            self._refuse(tx, row, EXPIRED, "")
             self._log.write_in(tx, SERVER, "approval expired", {"approval": row["id"]})
+
+    def _refuse(self, tx: sqlite3.Connection, row: sqlite3.Row, state: str, reason: str) -> None:
+        """End the question of an approval, unless its run has ended it in words of its own."""
+        tx.execute(
+            f"UPDATE asked SET state = '{REFUSED}', finished = ?, problem = ? "
+            f"WHERE of_table = ? AND analyst = ? AND request = ? AND state = '{WAITING}'",
+            (
+                self._store.now(), json.dumps(ended(state, reason).as_plain(), ensure_ascii=False),
+                row["of_table"], row["analyst"], row["request"],
+            ),
+        )  # fmt: skip
 
 
 _DUE = f"expires <= ? AND (state = '{WAITING}' OR (state = '{APPROVED}' AND claimed_by = ''))"

@@ -33,7 +33,7 @@ MOST_LISTED = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskedQuestion:
-    """One question. `state` is asking, waiting (for approval), answered or refused.
+    """One question. `state` is asking, waiting (for approval), answered, or refused: also by whoever approves.
 
     `terms` are the arguments it was asked with; `price` is what the ledger charged, in `currency`, and `share` its
     part of the whole budget; `source` says where the answer came from. `ledger_request` is its name in the ledger.

@@ -327,6 +327,7 @@ class Gate(Turns):
             analyst = caller.analyst
 
         def told() -> dict[str, Any]:
+            self.approvals.expire()
             found, cursor = self.asked.page(
                 analyst=analyst or None, table=table or None, state=state or None, after=after, limit=limit
             )
@@ -335,7 +336,7 @@ class Gate(Turns):
         return await self.on_free(caller, told)
 
     def _listed(self, one: AskedQuestion) -> dict[str, Any]:
-        """A line of the history: one that waits, or waited, tells what became of its approval."""
+        """A line of the history: one that waits tells how far its approval is."""
         kept = self.approvals.find(one.table, one.analyst, one.request) if one.state == WAITING else None
         return {**one.as_dict(), "approval": None if kept is None else approval_as_plain(kept)}
 
@@ -343,6 +344,7 @@ class Gate(Turns):
         """One question with its answer, its refusal, or what it waits for."""
 
         def told() -> dict[str, Any]:
+            self.approvals.expire()
             found = self.asked.get(id)
             if found is None or (caller.role == "analyst" and found.analyst != caller.analyst):
                 raise Problem(

@@ -11,7 +11,7 @@ from typing import Any
 from understudy.answer.around_answer import AroundAnswer
 from understudy.errors import StatementError
 from understudy.privacy.budget import Budget
-from understudy.server.approvals import Approval
+from understudy.server.approvals import DENIED, EXPIRED, Approval, ended
 from understudy.server.asked import ANSWERED, AskedQuestion, KeptReply
 from understudy.server.inquiry import Inquiry
 from understudy.server.problems import Problem
@@ -98,20 +98,8 @@ def approval_as_plain(kept: Approval) -> dict[str, Any]:
 
 def reply_of_approval(found: AskedQuestion, kept: Approval) -> GateReply:
     """What is said of a question that needs an approval: that it waits, or that it was not granted."""
-    if kept.state == "denied":
-        raise Problem(
-            403,
-            "denied",
-            f"The custodian denied this question: {kept.reason}",
-            hint="Ask another question, or talk to the custodian; a new request id asks anew.",
-        )
-    if kept.state == "expired":
-        raise Problem(
-            403,
-            "expired",
-            "Nobody decided about this question within seven days.",
-            hint="Ask it again under a new request id.",
-        )
+    if kept.state in (DENIED, EXPIRED):
+        raise ended(kept.state, kept.reason)
     told = {
         "id": found.id,
         "table": found.table,

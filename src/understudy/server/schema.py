@@ -9,7 +9,7 @@ from understudy.errors import StoreError
 APPLICATION = 0x75735F73
 """SQLite's application id of these files: `us_s`."""
 
-VERSION = 2
+VERSION = 3
 
 _TABLES = """
 CREATE TABLE fact (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -52,7 +52,24 @@ CREATE TABLE audit (
 );
 """
 
-UPGRADES: dict[int, str] = {1: _TABLES, 2: "ALTER TABLE approval ADD COLUMN most REAL"}
+_ENDED = """
+UPDATE asked SET state = 'refused', finished = ended.at, problem = ended.problem FROM (
+    SELECT of_table, analyst, request,
+        CASE state WHEN 'denied' THEN coalesce(decided, expires) ELSE expires END AS at,
+        json_object(
+            'type', 'about:blank', 'title', 'Not permitted', 'status', 403, 'code', state,
+            'detail', CASE state WHEN 'denied' THEN 'The custodian denied this question: ' || reason
+                      ELSE 'Nobody decided about this question within seven days.' END,
+            'hint', 'A new request id asks anew.', 'suggestions', json_array()
+        ) AS problem
+    FROM approval WHERE state IN ('denied', 'expired')
+) AS ended
+WHERE asked.state = 'waiting' AND asked.of_table = ended.of_table AND asked.analyst = ended.analyst
+    AND asked.request = ended.request
+"""
+"""Questions that were denied or had expired stood there as waiting."""
+
+UPGRADES: dict[int, str] = {1: _TABLES, 2: "ALTER TABLE approval ADD COLUMN most REAL", 3: _ENDED}
 """For each version, the statements that lead to it from the one before."""
 
 
