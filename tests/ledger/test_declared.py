@@ -140,9 +140,28 @@ def test_limits_by_name_are_declared(folder):
     assert {name: cost.amount for name, cost in project.ledger.spent_by().items()} == {"ada": 0.3, "bob": 0.1}
     project.ledger.close()
     said = " ".join(call("check", cwd=folder).stdout.split())
-    assert "limit: analyst 'ada' may take 0.3 (epsilon)" in said
-    assert "limit: each analyst who is not named may take 0.1 (epsilon)" in said
+    assert "limit: analyst 'ada' may take 0.3 (epsilon), 30% of the budget" in said
+    assert "limit: each analyst who is not named may take 0.1 (epsilon), 10% of the budget" in said
     assert verify(project.ledger.url, "people")["sound"]
+
+
+def test_check_warns_of_a_limit_above_the_whole_budget(folder):
+    """A limit is an amount: 0.3 of rho 0.015 is no 30% of it, and binds nobody."""
+    file = folder / "understudy.yml"
+    text = TEXT.replace("budget: {epsilon: 1}", "budget: {epsilon: 1, delta: 1.0e-9}")
+    assert text != TEXT
+    file.write_text(text + "limits: {analysts: {ada: 0.3, ben: 0.001}, month: 2}\n", encoding="utf-8")
+    done = call("check", cwd=folder)
+    said, warned = " ".join(done.stdout.split()), " ".join(done.stderr.split())
+    assert "limit: analyst 'ada' may take 0.3 (rho), 2,004% of the budget" in said
+    assert "limit: analyst 'ben' may take 0.001 (rho), 6.68% of the budget" in said
+    assert "analyst 'ada' may take 0.3 (rho), which is above the whole budget and limits nothing" in warned
+    assert "an amount in rho, not a part of the budget. 30% of it would be 0.00449." in warned
+    assert "one month may take 2 (rho), which is above the whole budget" in warned
+    assert "200%" not in warned
+    assert "ben" not in warned
+    file.write_text(text + "limits: {analyst: 0.002}\n", encoding="utf-8")
+    assert "limits nothing" not in call("check", cwd=folder).stderr
 
 
 def test_a_frame_s_budget_is_in_memory_unless_a_ledger_is_passed(sqlite):

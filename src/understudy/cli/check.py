@@ -66,7 +66,7 @@ def check(
                 "neighbours": declaration.neighbours,
                 "protect": declaration.protect,
                 "constraints": described(declaration.constraints),
-                "limits": list(declaration.limits.described()),
+                "limits": list(declaration.limits.described(declaration.budget.cap)),
                 "lines_to_review": marked,
                 **({"read": {**fit.as_dict(), "failures": failed}} if fit else {}),
             }
@@ -82,8 +82,8 @@ def check(
     )
     for line in described(declaration.constraints):
         say(f"  declared: {line}")
-    for line in declaration.limits.described():
-        say(f"  limit: {line} ({declaration.budget.cap.currency})")
+    for line in declaration.limits.described(declaration.budget.cap):
+        say(f"  limit: {line}")
     for line in fit.lines() if fit else []:
         say(line)
     if fit and found:
@@ -98,6 +98,8 @@ def check(
                 fg="yellow",
                 err=True,
             )
+    for line in declaration.limits.without_effect(declaration.budget.cap):
+        say(f"limits: {line}.", fg="yellow", err=True)
     if marked:
         say(f"Lines still marked READ OFF THE DATA: {listed(marked)}.", fg="yellow", err=True)
     for failure in failed:

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from unicodedata import normalize
 
 from understudy.errors import ParameterError
-from understudy.privacy.cost import UNITS
+from understudy.privacy.cost import UNITS, Cost
 from understudy.rational import positive
 
 EVERYBODY_ELSE = "*"
@@ -73,16 +73,33 @@ class Limits:
             return self.analyst
         return self.analysts.get(same_name(analyst), self.analysts.get(EVERYBODY_ELSE))
 
-    def described(self) -> tuple[str, ...]:
-        """The limits in words, one line for each; none where nothing is limited."""
-        said = [] if self.analyst is None else [f"each analyst may take {_shown(self.analyst)}"]
-        for name, size in self.analysts.items():
-            who = "each analyst who is not named" if name == EVERYBODY_ELSE else f"analyst {name!r}"
-            said.append(f"{who} may take {_shown(size)}")
+    def described(self, cap: Cost) -> tuple[str, ...]:
+        """The limits in words, each with its part of the budget `cap`; none where nothing is limited."""
+        said = [
+            f"{who} may take {_shown(size)} ({cap.currency}), {_part(size, cap)}"
+            for who, size in self._each()
+        ]
         if self.analysts and EVERYBODY_ELSE not in self.analysts:
             said.append('analysts who are not named have no limit of their own (write "*" for them)')
-        said += [f"one {name} may take {_shown(size)}" for name, size in self._of_time() if size is not None]
         return tuple(said)
+
+    def without_effect(self, cap: Cost) -> tuple[str, ...]:
+        """What to say of each limit above the whole budget `cap`: it binds nobody, and may be meant as a part."""
+        return tuple(
+            f"{who} may take {_shown(size)} ({cap.currency}), which is above the whole budget and limits nothing: "
+            f"a limit is an amount in {cap.currency}, not a part of the budget"
+            + (f". {_shown(100 * size)}% of it would be {float(size) * cap.amount:.3g}" if size <= 1 else "")
+            for who, size in self._each()
+            if size * UNITS > cap.units
+        )
+
+    def _each(self) -> Iterator[tuple[str, Fraction]]:
+        """Every limit: in words whose it is, and its size."""
+        if self.analyst is not None:
+            yield "each analyst", self.analyst
+        for name, size in self.analysts.items():
+            yield "each analyst who is not named" if name == EVERYBODY_ELSE else f"analyst {name!r}", size
+        yield from ((f"one {name}", size) for name, size in self._of_time() if size is not None)
 
     def _of_time(self) -> tuple[tuple[str, Fraction | None], ...]:
         return (("day", self.day), ("month", self.month))
@@ -112,6 +129,11 @@ def same_name(name: str) -> str:
 
 def _shown(size: Fraction) -> str:
     return f"{float(size):g}"
+
+
+def _part(size: Fraction, cap: Cost) -> str:
+    percent = float(100 * size * UNITS / cap.units)
+    return f"{percent:,.0f}% of the budget" if percent >= 100 else f"{percent:.3g}% of the budget"
 
 
 def _limits(
