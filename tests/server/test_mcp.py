@@ -243,6 +243,20 @@ def test_analysts_see_their_own_history(house, ada):
     assert ada.call("history", limit=1, after=page["next"])["questions"] != page["questions"]
 
 
+@pytest.mark.parametrize(("own", "whose"), [(False, "anybody"), (True, "you")])
+def test_instructions_say_whose_questions_are_free(tmp_path, own, whose):
+    configured = config(people(tmp_path), own_sessions=own)
+    (token,) = tokens(configured, "ada")
+    with serving(configured) as service:
+        told = Agent(service, token).send(
+            "initialize",
+            protocolVersion="2025-06-18",
+            capabilities={},
+            clientInfo={"name": "test", "version": "1"},
+        )["result"]
+        assert f"What {whose} asked before, and what follows from it, is free." in told["instructions"]
+
+
 def test_one_call_is_one_request(tmp_path):
     """`session_status` reads three things of the gate, and the handshake counts as well."""
     configured = replace(config(people(tmp_path)), rates=Rates(requests=2, at_once=4, waiting=8))

@@ -130,7 +130,7 @@ class Connection:
         """Answer a question such as ``count age < 30 by district``, or a SELECT statement.
 
         Without a price the `question` is asked in the session of the table, free where it follows from what
-        anybody bought; of the keywords `terms`, `epsilon`, `rho` or `error` (in people, or the unit of the
+        was bought there; of the keywords `terms`, `epsilon`, `rho` or `error` (in people, or the unit of the
         numbers) measures it by itself, with `noise`; with `in_session` the `error` is kept in the session. A
         question that needs an approval raises an `ApprovalNeededError` whose `id` fetches the answer later, or is
         waited for: `wait` is a number of seconds, or True. Returns a `SqlAnswer` for a SELECT statement, else an

@@ -143,6 +143,17 @@ def test_a_form_that_is_no_form_is_refused(town: ServedTown) -> None:
     assert ada.post("/tables/town/price", many).status in (200, 400)
 
 
+@pytest.mark.parametrize(("own", "whose"), [(False, "the shared"), (True, "your own")])
+def test_the_page_says_whose_session_it_asks_in(tmp_path: Path, *, own: bool, whose: str) -> None:
+    configured = replace(write_town(tmp_path, rows=300, release=False), own_sessions=own)
+    made = {"ada": tokens(configured, "ada")[0]}
+    with serving(configured) as service:
+        words = PageVisitor(ServedTown(service, tmp_path, made), "ada").get("/tables/town/ask").words
+        assert f"Empty: asked in {whose} session" in words
+        assert f"Keep this error in {whose} session" in words
+        assert ("what anybody bought is free for everybody" in words) is not own
+
+
 def test_a_submission_that_cannot_be_read_is_refused_on_its_page(town: ServedTown) -> None:
     reply = PageVisitor(town, "ada").upload("/boards/chronic/submissions", b"id,pr\xe9d\n1,J\n")
     assert reply.status == 422

@@ -32,6 +32,13 @@ def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WireTown]:
         yield served
 
 
+@pytest.mark.parametrize(("own", "whose"), [(False, "anybody"), (True, "you")])
+def test_explain_says_whose_questions_are_free(tmp_path: Path, *, own: bool, whose: str) -> None:
+    with served_wire(tmp_path / "town", own_sessions=own) as town, psycopg.connect(town.dsn()) as connection:
+        lines = [row[0] for row in connection.execute("EXPLAIN SELECT count(*) FROM town").fetchall()]
+        assert f"  Asked: in the session, where what {whose} bought is free" in lines
+
+
 def test_a_dear_question_waits_and_is_paid_once_when_it_is_approved(strict: WireTown) -> None:
     with psycopg.connect(strict.dsn(), autocommit=True) as connection:
         connection.execute("SET understudy.why = 'for the council'")

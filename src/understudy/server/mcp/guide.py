@@ -5,15 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-INSTRUCTIONS = (
+_INSTRUCTIONS = (
     "Statistics of private tables, under differential privacy. No tool shows a row; every number comes with an "
     "error. Begin with list_tables and describe. `price` tells what a question would cost and spends nothing; "
-    "`ask` may spend the budget of the table, which everybody shares and which does not grow back. What anybody "
+    "`ask` may spend the budget of the table, which everybody shares and which does not grow back. What {whose} "
     "asked before, and what follows from it, is free. Report every number as value ± error, and do not read a "
     "difference that is smaller than the errors. A refusal says what to write instead. A question with the "
     "state `waiting` needs a custodian's approval: go on with other questions, and look for it later with "
     "history and its id."
 )
+
+
+def instructions(*, own: bool) -> str:
+    """What an agent is told when it connects; `own` is whether each analyst has a session of their own."""
+    return _INSTRUCTIONS.format(whose="you" if own else "anybody")
+
 
 PROMPT = "how_to_ask"
 PROMPT_TITLE = "How to ask"

@@ -51,7 +51,7 @@ _PRICES: Schema = {
     },
     "in_session": {
         "type": "boolean",
-        "description": "With error: keep it in the session, where what anybody bought counts, for averages of "
+        "description": "With error: keep it in the session, where what is known there counts, for averages of "
         "groups too; not by a measurement by itself.",
     },
     "epsilon": {

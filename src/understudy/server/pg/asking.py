@@ -226,7 +226,8 @@ class Asker:
                 noise = self._settings["understudy.noise"]
                 named = "" if noise == AUTO else f" and {noise} noise"
                 return f"by itself, with {name} {value}{named}"
-        return "in the session, where what anybody bought is free"
+        whose = "you" if self._shared.gate.served.terms.own else "anybody"
+        return f"in the session, where what {whose} bought is free"
 
 
 def _maker(column: Column, *, bounds: bool) -> Callable[[list[Any], Any], None]:
