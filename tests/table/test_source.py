@@ -23,6 +23,7 @@ from understudy.domain.domain import Domain
 from understudy.errors import DomainError, SourceChangedError, SourceError
 from understudy.table import file_view
 from understudy.table.source import in_memory, open_source
+from understudy.table.view_reader import ViewReader
 
 
 def codes(source, domain, unit=None):
@@ -161,6 +162,22 @@ def test_edges_beyond_every_column_are_refused_in_the_declaration():
         Bins.between("x", [0, 2**64, 2**70])
     with pytest.raises(DomainError, match="9999"):
         Bins.between("x", [dt.date(2000, 1, 1), dt.date.max])
+
+
+def test_a_file_that_an_engine_cannot_read_is_said_to_be_damaged(tmp_path, monkeypatch):
+    """`understudy check` would end in the same error, and is no advice."""
+    (tmp_path / "t.csv").write_text("a\n1\n2\n", encoding="utf-8")
+    domain = Domain([Bins.integers("a", 0, 9)])
+    source = open_source(SourceSpec("t.csv"), base=tmp_path, columns=("a",))
+
+    def read_through(*_):
+        raise duckdb.ParserException("secret")
+
+    monkeypatch.setattr(ViewReader, "read_through", read_through)
+    with pytest.raises(SourceError, match=r"\(ParserException\).*zero bytes: mend it") as failed:
+        source.read_through(domain)
+    assert "understudy check" not in str(failed.value)
+    assert "secret" not in str(failed.value)
 
 
 def test_frames_that_cannot_be_read_quote_nothing():

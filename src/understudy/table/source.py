@@ -36,6 +36,11 @@ if TYPE_CHECKING:
     from understudy.table.view_reader import Codes, ViewReader
 
 
+_DAMAGED = "The file is damaged, or holds what is no text, such as zero bytes: mend it, or write it anew"
+_AWAY = "Read the table with another program, which says what is wrong with it or with the connection"
+"""What a custodian can do where an engine fails at rows: `understudy check` would fail in the same words."""
+
+
 @dataclass(frozen=True)
 class Source:
     """An open table. `stamps` are what the files looked like that it is read from, when it was opened.
@@ -214,7 +219,7 @@ class Source:
                 self.check_unchanged()
             raise SourceError(
                 f"{what} ({type(error).__name__}); nothing of the engine's message is shown, as it may hold data. "
-                f"Check the source with `understudy check`"
+                f"{_DAMAGED if self.path is not None else _AWAY}"
             ) from None
 
     def rows(self, domain: Domain, unit: Unit | None = None) -> int:

@@ -143,6 +143,13 @@ def test_a_form_that_is_no_form_is_refused(town: ServedTown) -> None:
     assert ada.post("/tables/town/price", many).status in (200, 400)
 
 
+def test_what_a_price_is_refused_for_is_whole_sentences(town: ServedTown) -> None:
+    ada = PageVisitor(town, "ada")
+    words = " ".join(ada.post("/tables/town/price", {"question": "count ages < 30"}).words.split())
+    assert re.search(r"\. (\S.*[^.]\. )?Try age\b", words), words
+    assert "may cut numbers, dates and times anywhere" in ada.get("/tables/town").words
+
+
 @pytest.mark.parametrize(("own", "whose"), [(False, "the shared"), (True, "your own")])
 def test_the_page_says_whose_session_it_asks_in(tmp_path: Path, *, own: bool, whose: str) -> None:
     configured = replace(write_town(tmp_path, rows=300, release=False), own_sessions=own)
