@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
-from console_pages import Command, Terminal, agree, commands, steps
+from console_pages import Command, SavedFile, Terminal, agree, commands, steps
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
@@ -19,6 +20,25 @@ def test_a_tutorial_runs_and_prints_what_it_shows(page: Path, tmp_path: Path):
         printed = terminal.take(step)
         if isinstance(step, Command):
             assert agree(list(step.shown), printed), f"{step.text}\nprints:\n" + "\n".join(printed)
+    for declared in sorted(terminal.folder.glob("*.yml")):
+        assert not misfits(terminal, declared.name)
+
+
+def misfits(terminal: Terminal, declared: str) -> list[str]:
+    """What the custodian would be warned of: values of the table that fit no declared cell."""
+    read = terminal.run(Command(f"understudy check --read --json --project {declared}", ()))
+    return json.loads("\n".join(read))["read"]["warnings"]
+
+
+def test_a_table_that_fits_no_declared_cells_is_noticed(tmp_path: Path):
+    terminal = Terminal(tmp_path)
+    declared = ["understudy: 1", "name: t", "source: t.csv", "budget: {epsilon: 1}"]
+    attributes = ["attributes:", "  a: {type: category, values: [x, y]}", ""]
+    terminal.take(SavedFile("t.yml", "\n".join(declared + attributes)))
+    terminal.take(SavedFile("t.csv", "a\n" + "x\n" * 10))
+    assert not misfits(terminal, "t.yml")
+    terminal.take(SavedFile("t.csv", "a\n" + "z\n" * 10))
+    assert any("fit no declared cell" in warning for warning in misfits(terminal, "t.yml"))
 
 
 def test_numbers_may_differ_and_words_may_not():
