@@ -81,8 +81,12 @@ def test_no_interval_is_certified_that_is_longer_than_forecast(method, delta, or
         p = us.Project.frame(FRAME, declared, noise=SeededNoise(seed))
         told = us.forecast(p, us.marginals(order), epsilon=0.5, delta=delta, method=method)
         made = us.release(p, us.marginals(order), epsilon=0.5, delta=delta, method=method)
-        known = {one.clique: one.half_width for one in told.marginals if one.half_width is not None}
-        ratios += [a.half_width.max() / known[a.clique] for a in made.answers if a.clique in known]
+        everything = (*told.marginals, *told.beside)
+        known = {one.clique: one.half_width for one in everything if one.half_width is not None}
+        answered = (*made.answers, *made.also)
+        ratios += [a.half_width.max() / known[a.clique] for a in answered if a.clique in known]
+        assert {one.clique for one in told.beside} == {a.clique for a in made.also}
+        assert {one.clique[0] for one in told.columns} == set(p.domain.names)
     assert max(ratios, default=0.0) <= 1.02
     assert not ratios or max(ratios) > 0.5  # and not twice what comes out
 
@@ -115,6 +119,20 @@ def test_a_device_that_is_not_there_is_refused_before_anything_is_forecast(metho
         with pytest.raises(ParameterError, match=words):
             make(p, us.marginals(1), epsilon=0.5, method=method, device="cuda")
         assert p.ledger.spent.units == 0
+
+
+def test_longer_bars_beside_the_workload_are_forecast_and_told():
+    """Single columns are sums of the cells that a plan for triples measures precisely: their bars are longer."""
+    p = project()
+    told = us.forecast(p, us.marginals(3), epsilon=0.5, method="residual")
+    made = us.release(p, us.marginals(3), epsilon=0.5, method="residual")
+    assert made.largest_half_width_beside == pytest.approx(told.largest_half_width_beside, rel=0.02)
+    assert made.largest_half_width_beside > 1.3 * made.largest_half_width
+    plain = json.loads(json.dumps(told.as_dict()))
+    assert plain["largest_half_width_beside"] == told.largest_half_width_beside
+    assert {tuple(one["by"]) for one in plain["beside"]} == {a.clique for a in made.also}
+    alone = us.forecast(p, us.marginals(1), epsilon=0.5, method="residual")
+    assert (alone.beside, alone.largest_half_width_beside) == ((), None)
 
 
 @pytest.mark.parametrize("target", ["age", "sex", "smoker"])
@@ -218,6 +236,8 @@ def test_a_dry_run_forecasts_and_leaves_nothing(folder):
     before = sorted(folder.iterdir())
     said = call("release", "--workload", "all-2-way", "--epsilon", "0.5", "--dry-run", cwd=folder).stdout
     for words in (
+        "marginal of the workload",
+        "marginal told beside it",
         "age, sex",
         "error bar (people)",
         "usual error",

@@ -77,6 +77,7 @@ def test_a_release_for_people_and_for_machines(folder, run):
     )
     assert reply["run"] == made.certificate["run"]
     assert reply["largest_half_width"] == made.largest_half_width
+    assert reply["largest_half_width_beside"] is made.largest_half_width_beside is None
     assert reply["cost"] == {"currency": "epsilon", "amount": 2.0, "units": 2 * 10**15}
     assert reply["remaining"] == {"epsilon": 0.0}
     assert (reply["written"], reply["rows"], reply["resumed"]) == ("more/again", 600, False)
@@ -133,6 +134,8 @@ def test_what_the_command_tells_is_what_the_folder_holds(folder, run):
     assert held == made.answered_cells > workload
     assert f"{held} answers of which {workload} in 10 marginals" in done.stdout
     assert f"and {held - workload} in {len(made.also)} marginals beside the workload" in done.stdout
+    assert f"at most ± {made.largest_half_width:,.0f}, and" in done.stdout
+    assert f"the workload, at most ± {made.largest_half_width_beside:,.0f}; all hold" in done.stdout
     # Six hundred people at a fiftieth of one epsilon are mostly noise: the command says it before and after.
     assert (
         "Mostly noise. In 5 of 5 columns and 10 of 10 pairs most people are in cells whose error"

@@ -153,6 +153,31 @@ def test_large_releases_are_cut_and_say_so(made, monkeypatch):
     read_page(shown)
 
 
+def test_what_is_told_beside_the_workload_has_bars_of_its_own(made):
+    """No card speaks of the workload alone while the page shows longer bars without a word."""
+    workload = tuple(
+        MarginalAnswer.around(a.clique, a.counts, a.counts * 0 + 53, "measured") for a in made.answers
+    )
+    single = MarginalAnswer.around(
+        ("age",), np.full(made.domain.shape(("age",)), 200.0), np.full(3, 105), "measured"
+    )
+    entries = [
+        {"by": list(a.clique), "basis": a.basis, "error": float(a.error.max())} for a in (*workload, single)
+    ]
+    both = replace(
+        made, answers=workload, also=(single,), certificate={**made.certificate, "answers": entries}
+    )
+    shown = page(both, made.draw(5))
+    count = len(workload)
+    assert "<dt>longest error bar</dt><dd>± 53 people<small>in the workload</small>" in shown
+    assert "<dt>longest beside it</dt><dd>± 105 people<small>in 1 marginal told as well</small>" in shown
+    assert f"{count + 1} of {count + 1} marginals carry error bars" in shown
+    assert shown.count("in the workload</td>") == count
+    assert shown.count("beside it</td>") == 1
+    assert "± 53 people in the workload, ± 105 people beside it" in both._repr_html_()
+    assert "longest beside it" not in page(made, made.draw(5))
+
+
 def test_many_marginals_become_a_histogram(made):
     many = [{"by": ["age"], "basis": "certified", "error": float(i % 7)} for i in range(60)]
     answers = tuple(MarginalAnswer.around(("age",), np.zeros(3), np.ones(3), "certified") for _ in many)

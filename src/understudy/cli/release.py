@@ -362,8 +362,9 @@ def _tell(
     told, left = made.certificate, project.ledger.remaining
     now = (paid_before(project.ledger, before.name) - before.units) / UNITS
     drawn = made.drawn_rows if rows is None else rows
-    longest, usual = (
-        half if isfinite(half) else None for half in (made.largest_half_width, made.usual_half_width)
+    longest, usual, beside = (
+        half if half is not None and isfinite(half) else None
+        for half in (made.largest_half_width, made.usual_half_width, made.largest_half_width_beside)
     )
     noise = noise_of(made)
     if as_json:
@@ -375,6 +376,7 @@ def _tell(
                 "people": made.rows,
                 "answers": made.answered_cells,
                 "largest_half_width": longest,
+                "largest_half_width_beside": beside,
                 "usual_half_width": usual,
                 "mostly_noise": noise.is_noise,
                 "resumed": resumed,
@@ -386,17 +388,18 @@ def _tell(
         return
     width = "no error bars"
     if usual is not None:
-        rest = "not all have one" if longest is None else f"all of at most ± {longest:,.0f}"
+        rest = "not all have one" if longest is None else f"all at most ± {longest:,.0f}"
         half = f"{usual:,.0f}" if usual >= 10 else f"{usual:,.1f}"
         width = f"half of their error bars at most ± {half} people, {rest}"
     asked, answered = told["workload"]["queries"], made.answered_cells
     cells = f"in {many(told['workload']['marginals'], 'marginal')}, {width}"
     if answered > asked:
         more = f"{answered - asked:,} in {many(len(made.also), 'marginal')} beside the workload"
-        cells = f"of which {asked:,} {cells}, and {more}"
+        bars = "" if beside is None else f", at most ± {beside:,.0f}"
+        cells = f"of which {asked:,} {cells}, and {more}{bars}"
     say(
         f"Wrote {out}: {many(drawn, 'synthetic row')}; {many(answered, 'answer')} {cells}"
-        + ("." if usual is None else f", all together with probability {1 - made.beta:g}.")
+        + ("." if usual is None else f"; all hold together with probability {1 - made.beta:g}.")
     )
     if (words := noise_words(noise)) is not None:
         warn(f"{words.title}. {words.text}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from understudy.cli.options import emit
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from understudy.releases.forecast import MarginalForecast, ReleaseForecast
 
 SHOWN = 20
-"""Marginals that a terminal shows: those with the longest error bars."""
+"""Marginals that a terminal shows, of the workload and of those beside it: those with the longest error bars."""
 
 
 def show_forecast(
@@ -61,24 +62,35 @@ def show_forecast(
 
 
 def _show_marginals(found: ReleaseForecast) -> None:
-    known = [one for one in found.marginals if one.half_width is not None]
-    if not known:
+    parts = {"of the workload": found.marginals, "told beside it": found.beside}
+    if all(one.half_width is None for part in parts.values() for one in part):
         say("what is measured, and so the error bars of each marginal, depends on the table")
         return
-    worst = sorted(known, key=lambda one: -(one.half_width or 0.0))[:SHOWN]
-    rows = [("marginal", "cells", "error bar (people)", "usual error of a cell")]
-    for one in worst:
-        usual = "" if one.usual is None else f"{one.usual:,.1f}"
-        rows.append((_name(one), f"{one.cells:,}", f"± {one.half_width:,.0f}", usual))
-    say_table(rows, left={0}, indent=2)
-    if len(known) > len(worst):
-        say(f"  … {len(known) - len(worst):,} more with shorter error bars")
-    if len(known) < len(found.marginals):
-        say(f"  … {len(found.marginals) - len(known):,} more, whose error bars depend on the table")
+    for where, part in parts.items():
+        _show_part(where, part)
     say(
         f"  every count lies in its error bar, all together with probability {1 - found.beta:g}; "
         "an answer need not lie in the middle of it"
     )
+
+
+def _show_part(where: str, part: Sequence[MarginalForecast]) -> None:
+    """Those of some marginals with the longest bars, as a table, and how many more there are."""
+    from understudy.pages.markup import many
+
+    known = [one for one in part if one.half_width is not None]
+    worst = sorted(known, key=lambda one: -(one.half_width or 0.0))[:SHOWN]
+    rows = [(f"marginal {where}", "cells", "error bar (people)", "usual error of a cell")]
+    for one in worst:
+        usual = "" if one.usual is None else f"{one.usual:,.1f}"
+        rows.append((_name(one), f"{one.cells:,}", f"± {one.half_width:,.0f}", usual))
+    if worst:
+        say_table(rows, left={0}, indent=2)
+    if len(known) > len(worst):
+        say(f"  … {len(known) - len(worst):,} more with shorter error bars")
+    if left := len(part) - len(known):
+        more = f"… {left:,} more" if known else f"{many(left, 'marginal')} {where}"
+        say(f"  {more}, whose error bars depend on the table")
 
 
 def _name(one: MarginalForecast) -> str:

@@ -1,13 +1,14 @@
 """What a release would say and cost, before anything is spent: from public numbers alone.
 
-For each marginal of the workload, half of the longest interval that would be certified, where it follows from the
-price, and the error that noise usually leaves in a cell; for the synthetic rows, in how many of them a marginal
-would differ from the table's by noise alone. What a method gets wrong because it did not measure it comes on top,
-and depends on the table.
+For each marginal of the workload, and each single column and pair that would be told beside it, half of the
+longest interval that would be certified, where it follows from the price, and the error that noise usually leaves
+in a cell; for the synthetic rows, in how many of them a marginal would differ from the table's by noise alone.
+What a method gets wrong because it did not measure it comes on top, and depends on the table.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite
 from pathlib import Path
@@ -30,13 +31,14 @@ from understudy.releases.method_options import Options
 from understudy.releases.methods import named
 from understudy.releases.purchases import most_charged, paid_before
 from understudy.releases.run import Run
+from understudy.releases.small_marginals import below
 from understudy.releases.target import targeted
 from understudy.releases.workload_file import as_workload
 
 
 @dataclass(frozen=True)
 class MarginalForecast:
-    """What would be known of one marginal of the workload.
+    """What would be known of one marginal, of the workload or beside it.
 
     clique      the names of its attributes
     cells       the number of its cells
@@ -49,6 +51,15 @@ class MarginalForecast:
     cells: int
     half_width: float | None
     usual: float | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """The same as plain values, which JSON can hold."""
+        return {
+            "by": list(self.clique),
+            "cells": self.cells,
+            "half_width": self.half_width,
+            "usual_error": self.usual,
+        }
 
 
 @dataclass(frozen=True)
@@ -65,7 +76,8 @@ class ReleaseForecast:
     share       the part of the whole budget that this is
     beta        the probability with which some certified error would not hold
     people      the number of people that the table is taken to have; 0 where none is public or declared
-    columns     the 1-way marginals that would be told, in the workload or beside it, where that is known
+    beside      what would be known of the 1-way and 2-way marginals that would be told beside the workload, where
+                the method always tells them; their bars may be longer than those of the workload
     paid        what a run of the given name has bought before, which is not paid again; nothing without a name
     refusal     why the ledger would not pay for the release, or for the rest of it; None where it would, or where
                 only the method knows what its steps come to. A run that has bought all of its steps is still made
@@ -80,7 +92,7 @@ class ReleaseForecast:
     share: float
     beta: float
     people: float = 0.0
-    columns: tuple[MarginalForecast, ...] = ()
+    beside: tuple[MarginalForecast, ...] = ()
     paid: Cost | None = None
     refusal: InsufficientBudgetError | None = None
 
@@ -96,6 +108,11 @@ class ReleaseForecast:
         if self.refusal is None:
             return True
         return None if self.paid is not None and self.paid.units else False
+
+    @property
+    def columns(self) -> tuple[MarginalForecast, ...]:
+        """The 1-way marginals that would be told, in the workload or beside it, where that is known."""
+        return tuple(one for one in (*self.marginals, *self.beside) if len(one.clique) == 1)
 
     @property
     def noisy(self) -> tuple[int, int, str]:
@@ -136,24 +153,22 @@ class ReleaseForecast:
     @property
     def largest_half_width(self) -> float | None:
         """Half of the longest interval of the workload's cells, in people; None where some cannot be known yet."""
-        halves = [one.half_width for one in self.marginals]
-        return None if None in halves else max((half for half in halves if half is not None), default=0.0)
+        return _longest(self.marginals)
+
+    @property
+    def largest_half_width_beside(self) -> float | None:
+        """The same of the marginals `beside` the workload; None also where none is known to be told there."""
+        return _longest(self.beside) if self.beside else None
 
     def as_dict(self) -> dict[str, Any]:
         """The forecast as plain values, which JSON can hold; what is not known beforehand is null."""
         return {
             "method": self.method,
             "largest_half_width": self.largest_half_width,
+            "largest_half_width_beside": self.largest_half_width_beside,
             "rows_error": self.rows_error,
-            "marginals": [
-                {
-                    "by": list(one.clique),
-                    "cells": one.cells,
-                    "half_width": one.half_width,
-                    "usual_error": one.usual,
-                }
-                for one in self.marginals
-            ],
+            "marginals": [one.as_dict() for one in self.marginals],
+            "beside": [one.as_dict() for one in self.beside],
             "memory": self.need.total,
             "cost": {self.cost.currency: self.cost.amount},
             "rest": {self.rest.currency: self.rest.amount},
@@ -222,10 +237,7 @@ def forecast_of(run: Run, method: str, options: Options) -> ReleaseForecast:
     known = named(method)
     found = known.foreseen(run, options)
     workload = run.workload
-    marginals = tuple(
-        MarginalForecast(clique, run.domain.size(clique), *(_known(number) for number in found.of(clique)))
-        for clique in workload
-    )
+    marginals = _foreseen(run, found, workload)
     rows_error = found.rows_error
     people = float(run.curator.forecast_rows)
     if rows_error is None and people:
@@ -246,20 +258,21 @@ def forecast_of(run: Run, method: str, options: Options) -> ReleaseForecast:
         ledger.share(cost),
         float(run.beta),
         people,
-        _columns(run, found),
+        _foreseen(run, found, below(workload)) if found.tells_below else (),
     )
 
 
-def _columns(run: Run, found: ForeseenErrors) -> tuple[MarginalForecast, ...]:
-    """The 1-way marginals that would be told: those of the workload, and below it where the method tells them."""
-    asked = {clique[0] for clique in run.workload if len(clique) == 1}
-    if found.tells_columns:
-        asked |= {name for clique in run.workload for name in clique}
+def _foreseen(run: Run, found: ForeseenErrors, cliques: Iterable[Clique]) -> tuple[MarginalForecast, ...]:
     return tuple(
-        MarginalForecast((name,), run.domain.size((name,)), *(_known(number) for number in found.of((name,))))
-        for name in run.domain.names
-        if name in asked
+        MarginalForecast(clique, run.domain.size(clique), *(_known(number) for number in found.of(clique)))
+        for clique in cliques
     )
+
+
+def _longest(told: Sequence[MarginalForecast]) -> float | None:
+    """Half of the longest interval, in people; None where some cannot be known yet."""
+    halves = [one.half_width for one in told]
+    return None if None in halves else max((half for half in halves if half is not None), default=0.0)
 
 
 def _known(number: float | None) -> float | None:

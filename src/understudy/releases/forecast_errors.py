@@ -50,12 +50,12 @@ class ForeseenErrors:
     """Half of the certified interval, and the usual error, of each clique.
 
     `rows_error` is told where the method knows a better one than follows from the usual errors, and
-    `tells_columns` where the 1-way marginals below the workload are told as well.
+    `tells_below` where the 1-way and 2-way marginals below the workload are told as well.
     """
 
     of: Callable[[Clique], tuple[float | None, float | None]]
     rows_error: float | None = None
-    tells_columns: bool = False
+    tells_below: bool = False
 
 
 def unknown(run: Run, options: Options) -> ForeseenErrors:
@@ -78,7 +78,7 @@ def of_residual(run: Run, options: Options) -> ForeseenErrors:
         usual = MEAN_ABSOLUTE * float(np.sqrt(tables.variance(clique)).mean())
         return float(tables.error(clique, beta).max()), usual
 
-    return ForeseenErrors(foreseen, tells_columns=True)
+    return ForeseenErrors(foreseen, tells_below=True)
 
 
 def of_mwem(run: Run, options: Options) -> ForeseenErrors:
@@ -100,7 +100,7 @@ def of_mwem(run: Run, options: Options) -> ForeseenErrors:
         half_width = run.curator.calibration.error(marginal, mechanism, resolution, small.beta)
         return half_width, MEAN_ABSOLUTE * spread
 
-    return ForeseenErrors(foreseen, tells_columns=True)
+    return ForeseenErrors(foreseen, tells_below=True)
 
 
 def of_smalldb(run: Run, options: Options) -> ForeseenErrors:
@@ -137,7 +137,7 @@ def of_adaptive(run: Run, options: Options) -> ForeseenErrors:
         found = [known for known in (first(clique), last(clique)) if known is not None]
         return min(found, default=(None, None))
 
-    return ForeseenErrors(foreseen, rows_error, tells_columns=True)
+    return ForeseenErrors(foreseen, rows_error, tells_below=True)
 
 
 _Told = Callable[[Clique], tuple[float, float] | None]

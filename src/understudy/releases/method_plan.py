@@ -22,8 +22,8 @@ from understudy.releases.run import Run
 class MethodPlan:
     """What one method of a release would certify for a planned table, or why it does not fit.
 
-    `half_width` is half of the longest interval, in people, and `width` the same as a rate; `chosen` is the method
-    that `auto` would take.
+    `half_width` is half of the longest interval of the workload's cells, in people, and `width` the same as a
+    rate; `chosen` is the method that `auto` would take.
     """
 
     method: str

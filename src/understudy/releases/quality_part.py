@@ -221,7 +221,10 @@ def _worst(quality: ReleaseQuality) -> str:
     ]
     return (
         "<h3>The worst cells</h3>"
-        + paragraph("Where the synthetic rows may be furthest from the table's own count, in people.")
+        + paragraph(
+            "Where the synthetic rows may be furthest from the table's own count, in people: as far as the "
+            "farther end of the answer's error bar, which can be the whole length of the bar away, or more."
+        )
         + table(
             ["cell", "synthetic rows, as people", "released answer", "certainly off by at most"],
             rows, numbers=(1, 2, 3), words="The cells that may be furthest off", stack=True,

@@ -329,7 +329,7 @@ class Release:
             "theorem": told["theorem"] or "none",
             "people": f"{self.rows:,.0f}",
             "cost": f"{told['cost']['currency']} {told['cost']['amount']:.6g}",
-            "longest error bar": _shown_bar(self.largest_half_width),
+            "longest error bar": self._longest_bars,
         }
         rows = [
             [
@@ -339,7 +339,7 @@ class Release:
                 notebook.ErrorBar(longest if isfinite(longest) else None),
             ]
             for answer in self.answers[: notebook.MOST_ROWS]
-            for longest in (float(answer.half_width.max(initial=0.0)),)
+            for longest in (_longest(answer),)
         ]
         heads = ["marginal", "cells", "error bar", ""]
         found = notebook.table(heads, rows, numbers=("cells", "error bar"), total=len(self.answers))
@@ -361,7 +361,23 @@ class Release:
     @property
     def largest_half_width(self) -> float:
         """Half of the longest interval of the workload's cells, in people; infinite where some have none."""
-        return max((float(answer.half_width.max(initial=0.0)) for answer in self.answers), default=inf)
+        return max(map(_longest, self.answers), default=inf)
+
+    @property
+    def largest_half_width_beside(self) -> float | None:
+        """The same of the cells that are told beside the workload (`also`); None where there are none."""
+        return max(map(_longest, self.also), default=None)
+
+    @property
+    def _longest_bars(self) -> str:
+        """Both in words."""
+        beside = self.largest_half_width_beside
+        longest = _shown_bar(self.largest_half_width)
+        return longest if beside is None else f"{longest} in the workload, {_shown_bar(beside)} beside it"
+
+
+def _longest(answer: MarginalAnswer) -> float:
+    return float(answer.half_width.max(initial=0.0))
 
 
 def _shown_bar(half_width: float) -> str:

@@ -99,7 +99,9 @@ def _facts(release: Release, quality: ReleaseQuality) -> str:
         f"{told['workload']['queries']:,}",
         f"cells in {many(told['workload']['marginals'], 'marginal')}",
     )
-    shown["longest error bar"] = people(release.largest_half_width)
+    shown["longest error bar"] = people(release.largest_half_width), "in the workload"
+    if (beside := release.largest_half_width_beside) is not None:
+        shown["longest beside it"] = people(beside), f"in {many(len(release.also), 'marginal')} told as well"
     return facts(shown)
 
 
@@ -111,7 +113,8 @@ def _promise(release: Release) -> str:
         if release.rows_are_public
         else "one person's rows added or removed"
     )
-    certified = sum(answer.basis != "uncertified" for answer in release.answers)
+    told_of = (*release.answers, *release.also)
+    certified = sum(answer.basis != "uncertified" for answer in told_of)
     words = (
         f"Whatever anybody does with this release, it would have looked almost the same with {who}: the "
         f"probability of anything it shows changes by a factor of at most e<sup>{privacy['epsilon']:g}</sup>"
@@ -120,7 +123,7 @@ def _promise(release: Release) -> str:
     )
     if certified:
         words += (
-            f"{certified:,} of {len(release.answers):,} marginals carry error bars, and all of these hold "
+            f"{certified:,} of {len(told_of):,} marginals carry error bars, and all of these hold "
             f"together with probability {1 - told['beta']:g}."
         )
     else:
@@ -149,23 +152,24 @@ def _promise(release: Release) -> str:
 
 
 def _errors(release: Release) -> str:
-    answers = release.certificate["answers"][: len(release.answers)]
+    answers = release.certificate["answers"][: len(release.answers) + len(release.also)]
     points = [
         (
             ", ".join(entry["by"]) or "everybody",
             release.domain.size(entry["by"]),
             entry.get("half_width", entry["error"]),  # folders of 0.1 have intervals around their values
             entry["basis"],
+            "in the workload" if place < len(release.answers) else "beside it",
         )
-        for entry in answers
+        for place, entry in enumerate(answers)
     ]
-    drawn = sorted((error, name) for name, _, error, _ in points if error is not None)
+    drawn = sorted((error, name) for name, _, error, *_ in points if error is not None)
     rows = [
-        [name, f"{cells:,}", people(error), BASES.get(basis, basis)]
-        for name, cells, error, basis in points[:MOST_MARGINALS]
+        [name, f"{cells:,}", people(error), BASES.get(basis, basis), told]
+        for name, cells, error, basis, told in points[:MOST_MARGINALS]
     ]
     listed = table(
-        ["columns", "cells", "error bar", "what it rests on"],
+        ["columns", "cells", "error bar", "what it rests on", "told"],
         rows,
         numbers=(1, 2),
         words="Errors of all marginals",
@@ -177,6 +181,12 @@ def _errors(release: Release) -> str:
         paragraph(
             "Half of the length of each marginal's longest error bar, in people. The table's own counts lie in "
             "these bars; a released answer need not lie in the middle of its own."
+            + (
+                " The noise was planned for the workload: bars of marginals that are told beside it can be "
+                "longer."
+                if release.also
+                else ""
+            )
         )
         + (_error_chart(drawn) if drawn else paragraph("No marginal of this release is certified."))
         + details("All marginals", listed),
