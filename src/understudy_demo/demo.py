@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import pyarrow as pa
@@ -175,15 +176,16 @@ def render(town: Town, *, program: str = "understudy") -> None:
     console.print(table)
     render_trials(town.trials)
     held, shown = town.held
+    folder = quote(str(town.folder))
     console.print(
         f"{held} of {shown} error bars held (all of them should, in 19 of 20 towns). Spent {town.spent.currency} "
         f"{town.spent.amount:g} of {town.budget:g}.\n"
         f"All of this is on a page: {town.page}\n"
         f"The town is a project in {town.folder}/ ({TABLE}, understudy.yml, release/): try\n"
-        f"  {program} check --project {town.folder}\n"
-        f"  {program} ask --project {town.folder} 'count age<30 and sex=F by district'\n"
+        f"  {program} check --project {folder}\n"
+        f"  {program} ask --project {folder} 'count age<30 and sex=F by district'\n"
         f"This opens it in a browser, for many people to ask:\n"
-        f"  {program} serve --project {town.folder}",
+        f"  {program} serve --project {folder}",
         highlight=False,
         soft_wrap=True,
     )

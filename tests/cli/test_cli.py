@@ -54,6 +54,16 @@ def test_init_then_check_then_ask(folder):
     assert (folder / "understudy.ledger").exists()
 
 
+def test_commands_that_are_told_can_be_pasted_into_a_shell(folder):
+    said = call("init", "people.csv", "-o", "our people.yml", cwd=folder).stderr
+    assert "then run `understudy check --project 'our people.yml'`." in said
+    told = call("ask", "count by sex", "--project", "our people.yml", cwd=folder).stderr
+    assert "`understudy check --project 'our people.yml'` names them" in told
+    assert "`understudy check --read --project 'our people.yml'`: whether" in told
+    said = call("ledger", "export", "--project", "our people.yml", "-o", "an export.py", cwd=folder).stdout
+    assert "`python 'an export.py'` verifies it" in said
+
+
 def test_init_of_tables_of_which_nothing_can_be_declared(tmp_path):
     (tmp_path / "header.csv").write_text("age,sex\n")
     refused = call("init", "header.csv", cwd=tmp_path, status=1)

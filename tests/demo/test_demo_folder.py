@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+import shlex
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from understudy.declaration.file import parse
 from understudy.errors import ParameterError
+from understudy.privacy.cost import PureDP
 from understudy.project import open_project
 from understudy.server.check import check
 from understudy.server.config import Address, Listen, ServerConfig
-from understudy_demo import trials
+from understudy_demo import demo, trials
 from understudy_demo.demo import TABLE, _write_town
 from understudy_demo.town import declaration, people
 
@@ -63,3 +66,13 @@ def test_the_folder_can_be_served_though_a_release_is_in_it(tmp_path):
     config = replace(ServerConfig.single(tmp_path), listen=Listen(http=free, admin=free))
     assert list(config.tables) == ["town"]
     assert "town: 17 attributes; 100.0% of the budget is left." in check(config)
+
+
+def test_the_commands_that_it_ends_with_can_be_pasted_into_a_shell(monkeypatch, capsys):
+    monkeypatch.setattr(demo, "render_trials", lambda trials: None)
+    nothing: Any = None
+    demo.render(demo.Town(Path("my town"), 300, [], PureDP(0), 2.0, nothing))
+    told = [line.strip() for line in capsys.readouterr().out.splitlines() if "--project" in line]
+    assert len(told) == 3
+    for line in told:
+        assert shlex.split(line)[2:4] == ["--project", "my town"]

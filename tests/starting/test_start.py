@@ -7,6 +7,7 @@ import datetime as dt
 import gzip
 import json
 import random
+import shlex
 from dataclasses import replace
 from fractions import Fraction
 from hashlib import sha256
@@ -627,6 +628,16 @@ def _written(path: Path, columns: dict[str, list[str]], encoding: str = "utf-8")
         writer.writerow(columns)
         writer.writerows(zip(*columns.values(), strict=True))
     return path
+
+
+@pytest.mark.parametrize("name", ["age", "Einkommen (€)", "Ünï cøde", 'it\'s "so"'])
+def test_the_next_command_can_be_pasted(name, tmp_path):
+    _written(tmp_path / "t.csv", {name: [str(i % 60) for i in range(3_000)]})
+    for output in ("understudy.yml", "weird name.yml"):
+        said = call("start", "t.csv", "--epsilon", "5", "-o", output, cwd=tmp_path).stdout
+        command = shlex.split(said.rsplit("Next: `", 1)[1].rstrip("`.\n"))
+        assert command[0] == "understudy"
+        call(*command[1:], cwd=tmp_path)
 
 
 def _with_words(tmp_path: Path) -> Path:

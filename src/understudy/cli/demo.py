@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from shlex import quote
 from shutil import which
 from typing import Annotated
 
@@ -42,4 +43,4 @@ def _program() -> str:
     called = Path(sys.argv[0])
     if which("understudy") is not None or called.name != "understudy" or not called.is_file():
         return "understudy"
-    return os.path.relpath(called) if called.resolve().is_relative_to(Path.cwd()) else str(called)
+    return quote(os.path.relpath(called) if called.resolve().is_relative_to(Path.cwd()) else str(called))

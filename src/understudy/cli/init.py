@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from understudy.cli.options import FilterChoice, Json, emit, listed
+from understudy.cli.options import FilterChoice, Json, emit, listed, project_option
 from understudy.cli.progress import busy
 from understudy.cli.terminal import as_question, say, say_table
 
@@ -179,7 +179,7 @@ def _show_draft(
         say(
             f"{len(marked)} lines were READ OFF THE DATA (lines {listed(marked)}). Publishing them tells what "
             "the table holds: replace them by what is publicly known, remove the marks, then run "
-            "`understudy check`.",
+            f"`understudy check{project_option(output)}`.",
             fg="yellow",
             err=True,
         )
@@ -191,7 +191,8 @@ def _show_draft(
         )
     if lacking:
         say(
-            f"{len(lacking)} lines lack something. Fill them in, then run `understudy check`:",
+            f"{len(lacking)} lines lack something. Fill them in, then run "
+            f"`understudy check{project_option(output)}`:",
             fg="red",
             err=True,
         )

@@ -6,6 +6,7 @@ import os
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -271,7 +272,7 @@ def export(
     else:
         for problem in found.problems:
             say(f"WRONG  {problem}", fg="red")
-        ending = f"`python {output}` verifies it" if sound else "NOT SOUND, and the file says so"
+        ending = f"`python {quote(str(output))}` verifies it" if sound else "NOT SOUND, and the file says so"
         say(f"Wrote {output}: {found.entries} entries. {ending[0].upper()}{ending[1:]}.")
     if not sound:
         sys.exit(1)

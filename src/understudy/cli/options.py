@@ -126,6 +126,15 @@ def _amount(value: str) -> str:
     return short if exact else value
 
 
+def project_option(file: Path) -> str:
+    """The option that names a project for a shell, with a space before it; empty where none is needed.
+
+    >>> project_option(Path("understudy.yml")), project_option(Path("our people.yml"))
+    ('', " --project 'our people.yml'")
+    """
+    return "" if file in (Path("understudy.yml"), Path()) else f" --project {quote(str(file))}"
+
+
 def emit(value: Any) -> None:
     """One line of JSON on the output."""
     typer.echo(json.dumps(value, ensure_ascii=False))
@@ -145,14 +154,14 @@ def tell_unread(project: Project, file: Path, *, quiet: bool) -> None:
     if marked:
         say(
             f"{len(marked)} lines of the declaration are still marked READ OFF THE DATA: they are public and tell "
-            f"what the table holds. Review them; `understudy check` names them.",
+            f"what the table holds. Review them; `understudy check{project_option(file)}` names them.",
             fg="yellow",
             err=True,
         )
     if project.curator.reading is None:
         say(
-            "As it is now, this table was never read through by `understudy check --read`: whether its columns "
-            "are written as declared is not known.",
+            f"As it is now, this table was never read through by `understudy check --read{project_option(file)}`: "
+            "whether its columns are written as declared is not known.",
             fg="yellow",
             err=True,
         )

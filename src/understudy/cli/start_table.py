@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from datetime import UTC, datetime
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from understudy.cli.options import FilterChoice, Json, Overwrite, check_output, emit
+from understudy.cli.options import FilterChoice, Json, Overwrite, check_output, emit, project_option
 from understudy.cli.progress import busy
 from understudy.cli.terminal import say, say_table
 from understudy.privacy.relation import Neighbours
@@ -165,9 +166,13 @@ def _show(found: Started, output: Path, report: Path) -> None:
     say(
         f"Wrote {output} and {report}. {found.cost.currency} {found.cost.amount:.6g} "
         f"({found.budget.share(found.cost):.1%} of the budget{own}) {paid}. "
-        f"Next: `understudy ask 'count by {_example(found)}' --epsilon 0.05 --project {output}`."
+        f"Next: `{_next(found, output)}`."
     )
 
 
-def _example(found: Started) -> str:
-    return found.kept[0].name if found.kept else "…"
+def _next(found: Started, output: Path) -> str:
+    """A command to go on with, as a shell takes it."""
+    from understudy.domain.attribute import as_asked
+
+    question = quote(f"count by {as_asked(found.kept[0].name)}")
+    return f"understudy ask {question} --epsilon 0.05{project_option(output)}"
