@@ -630,6 +630,25 @@ def _written(path: Path, columns: dict[str, list[str]], encoding: str = "utf-8")
     return path
 
 
+def test_a_frequent_value_is_declared_as_it_is_written_or_the_reason_is_true(tmp_path):
+    rows = 3_000
+    columns = {
+        "padded": [("x y ", f"p{i}")[i % 100 == 0] for i in range(rows)],
+        "belled": [("a\tb", f"p{i}")[i % 100 == 0] for i in range(rows)],
+        "who": [f"p{i}" for i in range(rows)],
+        "age": [str(i % 60) for i in range(rows)],
+    }
+    found = started(_written(tmp_path / "t.csv", columns), tmp_path / "u.yml", epsilon=50)
+    padded, belled, who, _ = found.columns
+    assert [label for label, _ in padded.keys] == ["x y "]
+    assert "(an identifier or free text, it seems)" in who.why
+    assert not belled.kind
+    assert "characters that cannot be printed" in belled.why
+    assert "identifier" not in belled.why
+    with us.open(tmp_path / "u.yml") as opened:
+        assert abs(opened.ask("count padded = 'x y '", epsilon=20).value - 2_970) < 30
+
+
 @pytest.mark.parametrize("name", ["age", "Einkommen (€)", "Ünï cøde", 'it\'s "so"'])
 def test_the_next_command_can_be_pasted(name, tmp_path):
     _written(tmp_path / "t.csv", {name: [str(i % 60) for i in range(3_000)]})

@@ -131,15 +131,19 @@ def of_keys(name: str, found: FoundKeys, why: str) -> StartedColumn:
     kept: dict[str, int] = {}
     for label, count in zip(found.labels, found.counts, strict=True):
         plain = same_text(label)
-        if plain == plain.strip() and plain.isprintable():
+        if plain.isprintable():
             kept[plain] = kept.get(plain, 0) + count
     listed = dict(list(kept.items())[:MOST_KEYS])
-    if not listed or total < COVERED * found.texts:
-        share = f"{total / found.texts:.0%}" if found.texts > total > 0 else "nearly nothing"
+    is_covered = total >= COVERED * found.texts
+    if not listed or not is_covered:
+        share = f"{min(total / found.texts, 1.0):.0%}" if found.texts > 0 < total else "nearly nothing"
+        reason = (
+            ", and none of them can be declared: each holds characters that cannot be printed"
+            if total > 0 and is_covered
+            else " (an identifier or free text, it seems)"
+        )
         return left_out(
-            name,
-            f"{why}: values that {found.threshold:,} rows or more hold cover {share} of it "
-            "(an identifier or free text, it seems)",
+            name, f"{why}: values that {found.threshold:,} rows or more hold cover {share} of it{reason}"
         )
     entry = cells.category(name, listed, null=True)
     entry = OutlineEntry(name, entry.fields | {"outside": "other"}, {})
