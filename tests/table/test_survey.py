@@ -181,6 +181,18 @@ def test_a_column_of_no_one_kind_is_text(tmp_path):
     assert "# age: left out, 100 distinct values" in draft(tmp_path / "t.csv")
 
 
+@pytest.mark.parametrize(("ticks", "kind"), [(18, "category"), (2, "integer")])
+def test_a_tick_in_most_rows_is_a_value_and_in_few_a_missing_one(tmp_path, ticks, kind):
+    """A column is what nine in ten of its values are: nine in ten that are `x` are no missing numbers."""
+    path = tmp_path / "t.csv"
+    path.write_text("v,w\n" + "".join(f"{'x' if i % 20 < ticks else i % 7},{i % 9}\n" for i in range(2_000)))
+    write(path, tmp_path / "understudy.yml")
+    declared = read(tmp_path / "understudy.yml").domain["v"]
+    assert declared.kind == kind
+    assert ("x" in declared.labels) == (kind == "category")
+    assert declared.intake.missing == (() if kind == "category" else ("x",))
+
+
 def test_what_most_rows_say_for_nothing_is_a_missing_value(tmp_path):
     values = [str(i % 50) for i in range(900)] + ["pending"] * 50 + ["N/A"] * 50
     pd.DataFrame({"age": values, "sex": ["F", "M"] * 500}).to_csv(tmp_path / "t.csv", index=False)

@@ -32,6 +32,9 @@ TOKENS = frozenset(
 )  # fmt: skip
 """Texts, in lower case, that stand for missing values in many files."""
 
+TICK = "x"
+"""The one among them that is as often a tick: a value, where most rows have it."""
+
 CURRENCIES = frozenset(
     ("usd", "eur", "gbp", "chf", "jpy", "sek", "nok", "dkk", "pln", "czk", "huf", "aud", "cad", "inr", "cny",
      "brl", "zar", "kr", "kr.", "fr.", "rs", "rs.", "zł", "kč", "us$", "a$", "c$", "r$")
@@ -96,7 +99,9 @@ def reads_as_value(text: str) -> bool:
 
 def writing_of(sample: Sequence[str]) -> Writing:
     """How the values of a column are written, from some of them."""
-    values = [bare for text in sample if not is_token(bare := text.strip(BLANKS))]
+    bare = [text.strip(BLANKS) for text in sample]
+    ticked = sum(text.lower() == TICK for text in bare) > len(bare) / 2
+    values = [text for text in bare if not is_token(text) or (ticked and text.lower() == TICK)]
     if not values:
         return Writing()
     if _share(values, lambda text: text.lower() in ("true", "false")) >= MAJORITY:
