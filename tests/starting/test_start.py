@@ -291,7 +291,11 @@ def test_what_cannot_be_started_is_said_and_nothing_is_spent(text, word, tmp_pat
     [
         ("t.csv", "a,b\n1,2\n".encode("utf-16"), "utf-16, whose mark it begins with"),
         ("t.csv", "ä,b\n1,2\n".encode("latin-1"), "cp1252, latin-1"),
-        ("t.csv", b"a,,c\n1,2,3\n", "no name for column 2 of 3"),
+        (
+            "t.csv",
+            b"a,,c\n1,2,3\n",
+            "no name for column 2 of 3.*`columns` in a declaration, as `understudy init`",
+        ),
         ("t.csv", b'a,b\n1,"2\n3,4\n', "quotation mark that is never closed"),
         ("t.csv.gz", b"a,b\n1,2\n", "cannot be unpacked"),
         (
@@ -647,6 +651,22 @@ def test_a_frequent_value_is_declared_as_it_is_written_or_the_reason_is_true(tmp
     assert "identifier" not in belled.why
     with us.open(tmp_path / "u.yml") as opened:
         assert abs(opened.ask("count padded = 'x y '", epsilon=20).value - 2_970) < 30
+
+
+@pytest.mark.parametrize("value", ["", "x"])
+@pytest.mark.parametrize("ends", [1, 2])
+def test_last_columns_without_a_name_are_left_out_by_the_header_alone(value, ends, tmp_path):
+    """Whether anything stands there is private, so the same is said and paid in either case."""
+    tail = ";" * (ends - 1) + f";{value}"
+    rows = "".join(f"{i % 50};{i % 7}{tail}\n" for i in range(3_000))
+    (tmp_path / "t.csv").write_text("Unnamed;b" + ";" * ends + "\n" + rows)
+    found = started(tmp_path / "t.csv", tmp_path / "u.yml", epsilon=50)
+    assert [column.name for column in found.columns if column.kind] == ["Unnamed", "b"]
+    left = [column for column in found.columns if not column.kind]
+    assert [column.name for column in left] == [f"column {place}" for place in range(3, 3 + ends)]
+    assert all("name it in the first line of the file" in column.why for column in left)
+    with us.open(tmp_path / "u.yml") as opened:
+        assert abs(opened.ask("count b = 0", epsilon=20).value - 429) < 20
 
 
 @pytest.mark.parametrize("name", ["age", "Einkommen (€)", "Ünï cøde", 'it\'s "so"'])

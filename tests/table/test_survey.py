@@ -193,6 +193,28 @@ def test_a_tick_in_most_rows_is_a_value_and_in_few_a_missing_one(tmp_path, ticks
     assert declared.intake.missing == (() if kind == "category" else ("x",))
 
 
+@pytest.mark.parametrize("value", ["", "x"])
+def test_a_column_without_a_name_is_given_one(tmp_path, value):
+    """Lines that end with a delimiter have one more column; where it is empty, it is left out."""
+    rows = "".join(f"{i % 7};{i % 9};{value}\n" for i in range(200))
+    (tmp_path / "t.csv").write_text(f"a;b;\n{rows}")
+    made = write(tmp_path / "t.csv", tmp_path / "understudy.yml")
+    assert made.notes == ("the header has no name for a column: `columns` gives each a name of its own",)
+    names = read(tmp_path / "understudy.yml").domain.names
+    assert names == (("a", "b", "column_3") if value else ("a", "b"))
+    assert ("it is empty" in made.columns[2].why) == (not value)
+    call("check", "--read", cwd=tmp_path)
+
+
+def test_a_table_is_read_whose_header_has_no_name_for_a_column_that_nobody_declares(tmp_path):
+    (tmp_path / "t.csv").write_text("a,,b,\n" + "1,2,3,\n" * 50)
+    (tmp_path / "understudy.yml").write_text(
+        "understudy: 1\nname: t\nsource: t.csv\nbudget: {epsilon: 9}\nattributes:\n"
+        "  b: {type: integer, bounds: [1, 5]}\n"
+    )
+    assert "50 rows were read" in call("check", "--read", cwd=tmp_path).stdout
+
+
 def test_what_most_rows_say_for_nothing_is_a_missing_value(tmp_path):
     values = [str(i % 50) for i in range(900)] + ["pending"] * 50 + ["N/A"] * 50
     pd.DataFrame({"age": values, "sex": ["F", "M"] * 500}).to_csv(tmp_path / "t.csv", index=False)

@@ -67,6 +67,12 @@ def left_out(name: str, why: str) -> StartedColumn:
     return StartedColumn(name, "", why, OutlineEntry.without(name, why))
 
 
+def without_name(places: Sequence[int]) -> list[StartedColumn]:
+    """Columns that the header has no name for: by the header alone they are left out, at no price."""
+    why = "the header has no name for it: if it holds anything, name it in the first line of the file"
+    return [left_out(f"column {place}", why) for place in places]
+
+
 def flag(name: str, why: str, missing: Sequence[str] = ()) -> StartedColumn:
     """A column of yes and no, of which nothing had to be bought. `missing` are texts that stand for no value."""
     entry = OutlineEntry(name, {"type": "boolean"} | _words(missing) | {"null": "true"}, {})

@@ -38,12 +38,14 @@ class StartReading:
     """How the file of a start is read.
 
     `former` tells that this is the reading of a start that was paid for under an earlier version of the program:
-    it has no words for missing values, and rows with bytes that are not in the encoding are left out.
+    it has no words for missing values, and rows with bytes that are not in the encoding are left out. `unnamed`
+    are the places of last columns that the header has no name for, which are not read.
     """
 
     spec: SourceSpec
     reader: ColumnReader
     former: bool = False
+    unnamed: Sequence[int] = ()
 
     @property
     def version(self) -> str:
@@ -107,16 +109,29 @@ def reading_for(spec: SourceSpec, ledger: Ledger, missing: Sequence[str] | None)
     start and its declaration then have that reading, so that no answer is taken for one about other rows.
     """
     words = MISSING_WORDS if missing is None else missing
-    with closing(open_source(spec, base=Path(), candid=True)) as source:
-        now = StartReading(spec, ColumnReader(source, missing=words))
+    named, unnamed = _named_columns(spec)
+    with closing(open_source(spec, base=Path(), columns=named, candid=True)) as source:
+        now = StartReading(spec, ColumnReader(source, missing=words), unnamed=unnamed)
         if missing is None and not now.is_paid(ledger):
             before = replace(spec, undecodable=Undecodable.DROP)
-            with closing(open_source(before, base=Path(), candid=True)) as older:
-                former = StartReading(before, ColumnReader(older), former=True)
+            with closing(open_source(before, base=Path(), columns=named, candid=True)) as older:
+                former = StartReading(before, ColumnReader(older), former=True, unnamed=unnamed)
                 if former.is_paid(ledger) and former.version != now.version:
                     yield former
                     return
         yield now
+
+
+def _named_columns(spec: SourceSpec) -> tuple[list[str] | None, Sequence[int]]:
+    """The columns of a file of text without last ones that the header has no name for, and the places of these.
+
+    There is one where each line ends with a delimiter. Whether values stand there is no matter: that is private.
+    All columns are told as None.
+    """
+    path = Path(spec.location)
+    header = read_header(path, spec.delimiter, spec.encoding) if is_text(path) else []
+    named = header[: max((i for i, name in enumerate(header, 1) if name.strip()), default=0)]
+    return (named, range(len(named) + 1, len(header) + 1)) if 0 < len(named) < len(header) else (None, ())
 
 
 def spec_of(data: Path, *, table: str, encoding: str, delimiter: str | None) -> SourceSpec:

@@ -29,7 +29,7 @@ from understudy.privacy.filter import ZCDP_FILTER
 from understudy.privacy.price import Price
 from understudy.privacy.relation import Neighbours, Relation
 from understudy.rational import Number, exact
-from understudy.starting.described import StartedColumn, flag, left_out, of_keys, of_numbers
+from understudy.starting.described import StartedColumn, flag, left_out, of_keys, of_numbers, without_name
 from understudy.starting.means import check_means, keys_delta
 from understudy.starting.opening import StartReading, ledger_of, own_files, reading_for, spec_of, table_name
 from understudy.starting.written import reading_of
@@ -126,7 +126,7 @@ def start(
         curator = ColumnCurator(reading.reader, ledger, Relation(neighbours), noise=noise)
         purchase = _StartPurchases(reading, curator, budget, only_known=target if known else None)
         try:
-            columns = purchase.made()
+            columns = (*purchase.made(), *without_name(reading.unnamed))
         except InsufficientBudgetError as problem:
             raise purchase.overtaken(problem) from problem
         cost, spent = type(budget.cap)(purchase.units), purchase.delta

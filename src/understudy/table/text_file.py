@@ -46,6 +46,11 @@ TEXT_ENDINGS = {".csv", ".tsv", ".txt"}
 MAX_HEADER = 4 << 20
 """Characters of a text file's header, which is read before anything is known about the file."""
 
+WHERE_NAMED = (
+    "in the first line of the file, or with `columns` in a declaration, as `understudy init` drafts one"
+)
+"""Where names of columns are given that the header lacks."""
+
 SHOWN_LINES = 5
 """Lines that are no rows, or not whole ones, of which the numbers are told."""
 
@@ -73,14 +78,14 @@ def text_table(
         compression="gzip" if is_packed(path) and copy is None else "none",
         delimiter=spec.delimiter,
         header=spec.header,
-        names=tuple(names),
+        names=_told_apart(names),
     )
     types = dict.fromkeys(names, "string")
     wanted = wanted_of(types, columns)
     if "" in wanted:
         raise SourceError(
             f"{path.name}: the header has no name for column {names.index('') + 1} of {len(names):,}; give each "
-            f"column a name, in the file or with `columns`"
+            f"column a name, {WHERE_NAMED}"
         )
     expression = view_of(connection, reader.rows(FORGIVING), types, columns)
 
@@ -187,16 +192,25 @@ def _names(path: Path, spec: SourceSpec, *, candid: bool) -> list[str]:
                 f"each of them"
             )
         return list(spec.columns)
-    if len(set(header)) < len(header):
+    named = [name for name in header if name]
+    if len(set(named)) < len(named):
         if candid:
-            named = ", ".join(sorted({name for name in header if header.count(name) > 1}))
+            twice = ", ".join(sorted({name for name in named if named.count(name) > 1}))
             raise SourceError(
-                f"{path.name}: the header names {named} more than once; give each column a name of its own, "
-                f"in the file or with `columns`. If these are values of a row, the file lacks the line that "
-                f"names its columns"
+                f"{path.name}: the header names {twice} more than once; give each column a name of "
+                f"its own, {WHERE_NAMED}. If these are values of a row, the file lacks the line that names its "
+                f"columns"
             )
         raise SourceError(f"{path.name}: the header names a column more than once: {ASK_CUSTODIAN}")
     return header
+
+
+def _told_apart(names: Sequence[str]) -> tuple[str, ...]:
+    """The names with which the engine reads a file: a column that the header has no name for needs one, too."""
+    own = "unnamed"
+    while any(name.lower().startswith(own) for name in names):  # the engine takes capitals for the same
+        own += "_"
+    return tuple(name or f"{own}{place}" for place, name in enumerate(names))
 
 
 def read_header(path: Path, delimiter: str, encoding: str = "utf-8") -> list[str]:

@@ -79,9 +79,15 @@ def shape_of(
     if header is None:
         header = _has_header(path, first, rest, custodian)
     if header:
-        columns = _unique(read_header(path, mark, name))
+        named = read_header(path, mark, name)
+        columns = _unique(named)
         if columns:
-            notes.append("the header names a column more than once: `columns` gives each a name of its own")
+            filled = [cell.strip() for cell in named if cell.strip()]
+            what = " and ".join(
+                ["names a column more than once"] * (len(set(filled)) < len(filled))
+                + ["has no name for a column"] * (len(filled) < len(named))
+            )
+            notes.append(f"the header {what}: `columns` gives each a name of its own")
         return TextShape(name, mark, columns=columns, notes=tuple(notes))
     width = max([len(first), *(len(record) for record in rest[:20])], default=0)
     if not width:
@@ -173,8 +179,8 @@ def row_not_names(first: list[str], rest: list[list[str]]) -> str:
 
 
 def _unique(header: list[str]) -> tuple[str, ...]:
-    """Names of which no two are alike, where the header has two that are; nothing where it has not."""
-    if len(set(header)) == len(header):
+    """Names of which no two are alike, where the header has two that are, or one is empty; else nothing."""
+    if len(set(header)) == len(header) and all(name.strip() for name in header):
         return ()
     taken: set[str] = set()
     names = []
