@@ -92,6 +92,24 @@ def test_what_cannot_be_said_to_a_release_is_refused(ask, tmp_path):
     assert "is not the folder of a release" in missing.stderr
 
 
+@pytest.mark.parametrize(
+    ("short", "statement"),
+    [
+        ("avg age", "SELECT avg(age) FROM people"),
+        ("median age", "SELECT median(age) FROM people"),
+        ("quantile 0.9 age by smoker", "SELECT smoker, quantile_cont(age, 0.9) FROM people GROUP BY smoker"),
+    ],
+)
+def test_a_short_question_about_a_measure_is_refused_with_the_statement_that_answers_it(
+    ask, short, statement
+):
+    refused = ask(short, status=2).stderr
+    assert f"in SQL here; write {statement}, with conditions after WHERE" in refused
+    assert "starts with count" not in refused
+    assert "costs nothing" in ask(statement).stdout
+    assert "no attribute 'wage'" in ask("avg wage", status=2).stderr
+
+
 def test_a_release_that_a_server_shows_is_asked_by_its_name(shelf, tmp_path, monkeypatch):
     configured = config(people(tmp_path / "home", rows=50), releases=shelf)
     (secret,) = tokens(configured, "ada")

@@ -33,7 +33,7 @@ from understudy.query.cutting import read_cutting
 from understudy.query.expression import parse
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
-from understudy.query.measure_words import begins_with_measure, in_sql, parse_measure
+from understudy.query.measure_words import as_statement, begins_with_measure, parse_measure
 from understudy.query.text_size import USUAL, TextSize
 
 if TYPE_CHECKING:
@@ -396,16 +396,18 @@ class QuestionReader:
         """An aggregate of measures. Imported for the first of them: no other question needs it."""
         from understudy.answer.measure_question import MeasureQuestion
 
-        assert self._measured is not None
+        if self._measured is None:
+            statement = as_statement(text, domain, as_asked(min(self._tables)), size=self._size)
+            raise QueryError(
+                "averages, sums, spreads and quantiles are asked in SQL here",
+                remedy=f"write {statement}, with conditions after WHERE",
+            )
         asked = parse_measure(text, domain, size=self._size)
         if asked.level is not None and self._measured == "positions":
-            by = ", ".join(map(as_asked, asked.marginal.by))
-            what = in_sql(asked.aggregate, asked.level, [as_asked(asked.measures[0].name)])
-            listed, grouped = (f"{by}, ", f" GROUP BY {by}") if by else ("", "")
+            statement = as_statement(text, domain, "… (the name of the table)", size=self._size)
             raise QueryError(
                 "a session answers quantiles from bins",
-                remedy=f"ask in SQL: SELECT {listed}{what} FROM … (the name of the table){grouped}, with "
-                "conditions after WHERE; or ask the project",
+                remedy=f"ask in SQL: {statement}, with conditions after WHERE; or ask the project",
             )
         return MeasureQuestion(asked, self._measured, self._rows_public, asked.text)
 
@@ -416,7 +418,7 @@ class QuestionReader:
 
     def _read_small(self, text: str, domain: Domain) -> AnyQuestion:
         """A question in the small language."""
-        if self._measured is not None and begins_with_measure(text):
+        if begins_with_measure(text):
             return self._about_measures(text, domain)
         asked = parse(text, domain, size=self._size)
         if asked.others is not None:

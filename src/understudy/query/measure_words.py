@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from understudy.domain.attribute import Boolean, Categories
+from understudy.domain.attribute import Attribute, Boolean, Categories, as_asked
 from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain
 from understudy.errors import DomainError, QueryError
@@ -76,6 +76,34 @@ def parse_measure(text: str, domain: Domain, *, size: TextSize = USUAL) -> Measu
     'avg'
     """
     size.check(text)
+    found, aggregate, level, names = _asked(text)
+    measures = tuple(_measure(domain, name, in_sql(aggregate, level, names)) for name in names)
+    if len(set(measures)) < len(measures):
+        raise QueryError(
+            "a measure has a variance, and no covariance with itself", remedy=f"write variance {names[0]}"
+        )
+    return MeasureWords(text.strip(), aggregate, measures, _cells(found, domain, size), level)
+
+
+def as_statement(text: str, domain: Domain, table: str, *, size: TextSize = USUAL) -> str:
+    """The SELECT statement that asks from bins what a question about measures does, but for its conditions.
+
+    Raises a `QueryError` where the question is not understood, or is about an attribute that holds no numbers.
+
+    >>> town = Domain((Bins.between("income", [0, 10, 20]), Bins.integers("rooms", 1, 4)))
+    >>> as_statement("quantile 0.9 income by rooms", town, "town")
+    'SELECT rooms, quantile_cont(income, 0.9) FROM town GROUP BY rooms'
+    """
+    size.check(text)
+    found, aggregate, level, names = _asked(text)
+    asked = [as_asked(_ordered(domain, name).name) for name in names]
+    by = ", ".join(map(as_asked, _cells(found, domain, size).by))
+    listed, grouped = (f"{by}, ", f" GROUP BY {by}") if by else ("", "")
+    return f"SELECT {listed}{in_sql(aggregate, level, asked)} FROM {table}{grouped}"
+
+
+def _asked(text: str) -> tuple[re.Match[str], str, Fraction | None, list[str]]:
+    """The parts of a question about measures: its aggregate, level and measures, as these are written."""
     found = _head(text)
     aggregate = AGGREGATES[found["word"].lower()]
     if (aggregate == "quantile") != (found["level"] is not None):
@@ -93,12 +121,7 @@ def parse_measure(text: str, domain: Domain, *, size: TextSize = USUAL) -> Measu
             f"{aggregate} is of {'two measures' if wanted == 2 else 'one measure'}, not of {len(names)}",
             remedy="write avg income, or covariance age, income",
         )
-    measures = tuple(_measure(domain, name, in_sql(aggregate, level, names)) for name in names)
-    if len(set(measures)) < len(measures):
-        raise QueryError(
-            "a measure has a variance, and no covariance with itself", remedy=f"write variance {names[0]}"
-        )
-    return MeasureWords(text.strip(), aggregate, measures, _cells(found, domain, size), level)
+    return found, aggregate, level, names
 
 
 def cells_of_measure(text: str, domain: Domain, *, size: TextSize = USUAL) -> Marginal:
@@ -154,8 +177,8 @@ def in_sql(aggregate: str, level: Fraction | None, names: Sequence[str]) -> str:
     return form.format(*names, level="" if level is None else f"{float(level):g}")
 
 
-def _measure(domain: Domain, written: str, usual: str) -> Bins:
-    """The measure that a question names; a `QueryError` says what is asked in its place, `usual` in SQL."""
+def _ordered(domain: Domain, written: str) -> Attribute:
+    """The attribute of numbers that a question names; a `QueryError` says what is asked of another one."""
     name = written[1:-1].replace('""', '"') if written.startswith('"') else written
     try:
         attribute = domain[name]
@@ -170,6 +193,12 @@ def _measure(domain: Domain, written: str, usual: str) -> Bins:
             f"{name} holds days, which are no measure",
             remedy=f"in SQL quantiles are answered: SELECT median({written}) FROM … (the name of the table)",
         )
+    return attribute
+
+
+def _measure(domain: Domain, written: str, usual: str) -> Bins:
+    """The measure that a question names; a `QueryError` says what is asked in its place, `usual` in SQL."""
+    attribute = _ordered(domain, written)
     try:
         return measure(domain, attribute.name)
     except QueryError as error:
