@@ -24,10 +24,10 @@ from understudy.standin.measurement import Interaction, Measurement
 SPARSE = 16.0
 """Times as much slack, at most, for cells that hold few people: noise in them is not to be learnt."""
 
-ROUGH = FitSettings(noise_share=0.1, most_passes=60, sparse_slack=SPARSE)
+ROUGH = FitSettings(noise_share=0.1, most_passes=60, sparse_slack=SPARSE, smooth=True)
 """For every fit but the last: neither the next gaps nor what a sweep teaches need the stand-in's optimum."""
 
-FINAL = FitSettings(noise_share=0.05, most_passes=90, sparse_slack=SPARSE)
+FINAL = FitSettings(noise_share=0.05, most_passes=90, sparse_slack=SPARSE, smooth=True)
 """For the stand-in that answers. On adult at epsilon 1 and 10 and on network-20 at 1, so many passes leave the
 mean error of the answers within 0.1% of what it is after 500. Its slack is that of `final_share`."""
 

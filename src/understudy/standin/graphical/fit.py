@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import inf, sqrt
 
 import numpy as np
@@ -12,6 +13,7 @@ from understudy.standin.graphical.belief import Propagator
 from understudy.standin.graphical.descent import StepMemory, dot
 from understudy.standin.graphical.program import TableRegion
 from understudy.standin.graphical.residual import Reconciled
+from understudy.standin.graphical.smoothness import Smoothness
 from understudy.standin.graphical.strength import SeenStrength, slack_times
 from understudy.standin.graphical.tree import Values
 
@@ -40,7 +42,8 @@ class FitSettings:
     `least_slack`) for each unit of log potential: less slack follows the noise, more prefers entropy. With a
     `sparse_slack` above 1, interactions may be missed by up to so many times as much in cells that hold few people
     for their noise (`FitProblem.with_sparse_slack`): a second fit follows the first, which tells these cells. It
-    also tells which dependences are strong: with `by_strength`, these have less slack, and weak ones more.
+    also tells which dependences are strong: with `by_strength`, these have less slack, and weak ones more. With
+    `smooth`, neighbouring cells along an attribute are taken to be alike as far as the measurements show it.
     A fit stops when no measured marginal is expected to move any more by `accuracy` (total variation) or by
     `noise_share` of what the noise leaves uncertain anyway, or when the duality gap certifies that, or after
     `most_passes`. It ends at the point of least gap, whichever was the last.
@@ -50,6 +53,7 @@ class FitSettings:
     least_slack: float = 0.2
     sparse_slack: float = 1.0
     by_strength: bool = False
+    smooth: bool = False
     accuracy: float = 1e-5
     noise_share: float = 0.02
     most_passes: int = 500
@@ -106,8 +110,9 @@ class FitProblem:
 
     Where the slack of parts is `uneven`, κ_i is a number for each cell, and P_i κ_i P_i takes its place, with P_i
     the projection on the part's own space: what an interaction misses is an interaction, and no smaller marginal
-    is missed for it. As g·(P κ P)⁺g ≤ Σ g²/κ for every g in that space, the gap is at least what it should be, and
-    still closes at the optimum.
+    is missed for it. Where neighbours are alike, with correlations C (`smoothness`), √κ C⁻¹ √κ takes the place of
+    κ there: rough functions have more slack, smooth ones less. As g·(P K P)⁺g ≤ g·K⁻¹g for every g in that space
+    and K = √κ C⁻¹ √κ, the gap is at least what it should be, and still closes at the optimum.
     """
 
     propagator: Propagator
@@ -116,6 +121,7 @@ class FitProblem:
     slack: Values
     allowed: tuple[Values, ...] = ()
     uneven: bool = False
+    smoothness: Smoothness | None = None
 
     @classmethod
     def of(
@@ -174,6 +180,11 @@ class FitProblem:
         times, single = slack_times(seen)
         return replace(self, slack=self.slack * space.spread({s: times.get(s, single) for s in space.sets}))
 
+    def with_smoothness(self) -> FitProblem:
+        """The same problem with neighbours as alike as the measurements show; itself where they show nothing."""
+        shown = Smoothness.shown(self.reconciled, self.total)
+        return replace(self, smoothness=shown) if shown else self
+
     def held(self, part: TableRegion, point: Point) -> Values:
         """The people in each cell of a part's attributes, read off the smallest table that holds them."""
         space, own = self.reconciled.space, set(part.attributes)
@@ -188,15 +199,31 @@ class FitProblem:
         logs = [theta[table.start : table.stop] for table in space.tables]
         beliefs = self.propagator.propagate(logs, self.allowed)
         rates = beliefs.marginals()
-        pull = self.slack * effects
-        if self.uneven:
-            pull = space.projected(pull)
+        pull = self._pull(effects)
         residual = self.total * space.residuals(rates) - self.reconciled.estimate + pull
         residual[0] = 0.0  # the total is given, not fitted
         value = self.total * (beliefs.log_mass - effects[0])
         value += dot(effects[1:], 0.5 * pull[1:] - self.reconciled.estimate[1:])
-        gap = 0.5 * dot(residual[1:], residual[1:] / self.slack[1:])
-        return Point(theta, effects, rates, value, space.expand(residual), gap)
+        return Point(theta, effects, rates, value, space.expand(residual), self._gap(residual))
+
+    def _pull(self, effects: Values) -> Values:
+        """What the slack lets parts miss of the counts, at these log potentials."""
+        if self.smoothness is None:
+            pull = self.slack * effects
+            return self.reconciled.space.projected(pull) if self.uneven else pull
+        rough = self.smoothness.times_precision(self._root * effects)
+        return self.reconciled.space.projected(self._root * rough)
+
+    def _gap(self, residual: Values) -> float:
+        if self.smoothness is None:
+            return 0.5 * dot(residual[1:], residual[1:] / self.slack[1:])
+        scaled = residual.copy()
+        scaled[1:] /= self._root[1:]
+        return 0.5 * dot(scaled, self.smoothness.times_correlations(scaled))
+
+    @cached_property
+    def _root(self) -> Values:
+        return np.sqrt(self.slack)
 
     def certified(self, gap: float) -> float:
         return min(1.0, 0.5 * sqrt(max(gap, 0.0) / self.total))
@@ -205,7 +232,8 @@ class FitProblem:
         """The slack of each clique's own part, over its cells."""
         space = self.reconciled.space
         parts = [space.place[table.attributes] for table in space.tables]
-        return np.concatenate([self.slack[part.start : part.stop] for part in parts])
+        slack = self.slack if self.smoothness is None else self.slack * self.smoothness.diagonal
+        return np.concatenate([slack[part.start : part.stop] for part in parts])
 
     def noise_error(self, rates: Values) -> float:
         """What the noise leaves uncertain: the mean total variation over the measured marginals."""
@@ -228,6 +256,8 @@ def solved(problem: FitProblem, start: Values, settings: FitSettings) -> tuple[P
     """The optimum; with a `sparse_slack`, or `by_strength`, that of the slack which a first, smoother fit calls
     for.
     """
+    if settings.smooth:
+        problem = problem.with_smoothness()
     if settings.sparse_slack == 1 and not settings.by_strength:
         return minimise(problem, start, settings)
     rough = replace(
