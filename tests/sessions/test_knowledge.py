@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from statistical import assert_at_most
+from statistical import assert_at_most, assert_does_not_follow, assert_follows
 from understudy.domain.attribute import Categories
 from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain
 from understudy.mechanism.matrix.bases import HistogramDesign
+from understudy.noise.law import discrete_laplace_log_law, discrete_laplace_tail
 from understudy.noise.samplers import SeededNoise, discrete_gaussian, discrete_laplace
 from understudy.query.box import Box, Grid, as_text, from_plain, from_text, plain
 from understudy.query.linear import LinearQuery
@@ -266,6 +267,64 @@ def test_a_band_covers_its_whole_class(laplace, ordered):
     assert_at_most(int((found > widths + 1e-9).any(axis=1).sum()), len(found), beta)
     with pytest.raises(AssertionError):
         assert_at_most(int((found > 0.9 * widths + 1e-9).any(axis=1).sum()), len(found), beta)
+
+
+@pytest.mark.parametrize("spread", [Fraction(9), Fraction(400), Fraction(12345, 7)])
+@pytest.mark.parametrize("step", [2, 3, 40, 1000])
+def test_noise_on_a_coarser_lattice_is_near_the_noise_itself(spread, step):
+    """By the exact laws: P[X ≥ m] is at most P[sY + slack ≥ m] for every m. Less than half of it would not do."""
+    for m in range(-6 * step, 6 * step + 1):
+        above = _reached(spread, m)
+        assert above <= _reached(spread / step, -((step - 1 - m) // step)) * (1 + 1e-12)
+    assert any(
+        _reached(spread, m) > _reached(spread / step, -((step // 2 - 1 - m) // step)) * (1 + 1e-6)
+        for m in range(1, 6 * step)
+    )
+
+
+def _reached(scale, m):
+    """P[X ≥ m] of discrete Laplace noise."""
+    tail = discrete_laplace_tail(scale, abs(m) - 1 if m > 0 else abs(m)) / 2
+    return tail if m > 0 else 1 - tail
+
+
+@pytest.mark.parametrize("step", [1, 40])
+def test_drawn_noise_follows_its_law_on_every_lattice(monkeypatch, step):
+    """Draws are `step` times draws of noise of a scale that many times smaller."""
+    monkeypatch.setattr(simulation, "LONGEST_SCALE", 10)
+    source = simulation.LatticeNoise.of(Fraction(10 * step), laplace=True)
+    assert (source.step, source.slack) == (step, step - 1)
+    drawn = source.draw((200_000,)) / step
+    values = np.arange(-60, 61)
+    counts = [int((drawn == value).sum()) for value in values]
+    for scale, check in ((10, assert_follows), (Fraction(10.3), assert_does_not_follow)):
+        law = np.exp(discrete_laplace_log_law(scale, values))
+        check([*counts, len(drawn) - sum(counts)], [*law, 1 - law.sum()])
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+def test_a_band_from_a_coarser_lattice_covers_its_whole_class(monkeypatch, ordered):
+    """Noise of scale 60 by multiples of 300; without the slack, such bands are passed too often."""
+    monkeypatch.setattr(simulation, "LONGEST_SCALE", Fraction(1, 5))
+    beta, size, spread = 0.02, 6, Fraction(60)
+    design = HistogramDesign(size, ordered=ordered, centred=False, laplace=True)
+    wide = one_way._by_drawing(design, spread, beta)
+    monkeypatch.setattr(simulation.LatticeNoise, "slack", 0)
+    narrow = one_way._by_drawing(design, spread, beta)
+    noise = discrete_laplace(spread, 40_000 * size, noise=SeededNoise(78)).reshape(-1, size).astype(float)
+    found = suprema(design.noise_of(noise), ordered=ordered)
+    assert_at_most(int((found > wide + 1e-9).any(axis=1).sum()), len(found), beta)
+    with pytest.raises(AssertionError):
+        assert_at_most(int((found > narrow + 1e-9).any(axis=1).sum()), len(found), beta)
+
+
+@pytest.mark.parametrize("spread", [Fraction(10**6), Fraction(2**33) / 3])
+def test_a_band_of_large_laplace_noise_is_hardly_wider_than_it_must_be(spread):
+    """The band of one cell, by the exact law: the failure is at most β, and would not be with a tenth less."""
+    design = HistogramDesign(1, ordered=False, centred=False, laplace=True)
+    width = float(half_widths(design, spread, 1e-3)[1])
+    assert discrete_laplace_tail(spread, int(width)) <= 1e-3
+    assert discrete_laplace_tail(spread, int(0.9 * width)) > 1e-3
 
 
 def test_the_safe_quantile_is_safe():

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -16,8 +18,10 @@ from understudy.query.workload import marginals
 from understudy.sessions.calibrator import Calibrator
 from understudy.sessions.family_product import product_of
 from understudy.sessions.histogram import HistogramPurchase
+from understudy.sessions.one_way import half_widths
 from understudy.sessions.opening import session as session_of
 from understudy.sessions.product_class import ProductPurchase, resolution_for
+from understudy.sessions.simulation import LatticeNoise
 from understudy.sessions.terms import conjunctions, ranges
 
 SIZES = [10**5, 10**6, 10**7, 10**9]
@@ -50,10 +54,13 @@ def _large(monkeypatch):
 
 
 @pytest.mark.parametrize("rows", SIZES)
-@pytest.mark.parametrize("name", CLASSES)
-def test_sessions_of_every_size_buy_classes_and_keep_their_promise(name, rows):
+@pytest.mark.parametrize(
+    ("name", "delta"),
+    [*((name, 1e-6) for name in CLASSES), *((name, 0) for name in CLASSES if name != "marginals")],
+)
+def test_sessions_of_every_size_buy_classes_and_keep_their_promise(name, rows, delta):
     truth = of_rows(rows)
-    one = curator(truth, seed=5)
+    one = curator(truth, seed=5, delta=delta)
     session = session_of(one, alpha=0.05, beta=0.05, queries=1000, classes=CLASSES[name], name="large")
     draw = np.random.default_rng(6)
     asked = [
@@ -68,7 +75,7 @@ def test_sessions_of_every_size_buy_classes_and_keep_their_promise(name, rows):
         assert (answer.error <= session.width).all()
     bought = {plan["kind"] for plan in plans(session)}
     assert bought >= {"asked": {"histogram"}, "marginals": {"marginals"}}.get(name, {"grids"})
-    again = session_of(curator_of(truth, epsilon=1000, delta=1e-6, seed=9, ledger=one.ledger), name="large")
+    again = session_of(curator_of(truth, epsilon=1000, delta=delta, seed=9, ledger=one.ledger), name="large")
     spent = one.ledger.spent
     for question in asked:
         said = session.ask_marginal(question), again.ask_marginal(question)
@@ -153,3 +160,18 @@ def test_rounding_costs_little():
     assert all(cost(resolution) <= 1.1 * cost(None) for resolution in (512, 128, 64, 32))
     assert cost(16) <= 1.3 * cost(None)
     assert cost(4) <= cost(1) <= cost(2)
+
+
+# ---- memory
+
+
+@pytest.mark.parametrize("rows", SIZES)
+def test_bands_of_laplace_noise_take_as_much_memory_on_every_table(rows):
+    """The table of its law had 72 numbers for each person of the scale: gigabytes at 10^9 rows."""
+    spread = Fraction(rows, 37)
+    tracemalloc.start()
+    half_widths(HistogramDesign(10, ordered=False, centred=False, laplace=True), spread, 1e-4)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 1 << 27
+    assert LatticeNoise.of(spread, laplace=True).below.nbytes < 1 << 22

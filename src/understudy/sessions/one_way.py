@@ -182,7 +182,7 @@ def half_widths(design: HistogramDesign, spread: Fraction, beta: float) -> Value
 
 
 def _by_drawing(design: HistogramDesign, spread: Fraction, beta: float) -> Values:
-    """Bands from draws of the discrete law itself."""
+    """Bands from draws of the discrete law itself, or of one nearby and the slack between them."""
     unit = float(spread) if design.laplace else float(spread) ** 0.5
     mean, deviation, _ = shape(design, beta)
     mean, deviation = mean * unit, deviation * unit
@@ -196,7 +196,8 @@ def _by_drawing(design: HistogramDesign, spread: Fraction, beta: float) -> Value
             _standardised(suprema(design.noise_of(drawn), ordered=design.ordered), mean, deviation)
         )
     kappa = safe_quantile(np.concatenate(largest), beta - cells * source.distance)
-    return mean + kappa * deviation
+    widths = mean + kappa * deviation
+    return widths + source.slack * _slack(design) if source.slack else widths
 
 
 def _standardised(found: Values, mean: Values, deviation: Values) -> Values:

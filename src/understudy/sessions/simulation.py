@@ -1,6 +1,6 @@
 """Quantiles by simulation that are safe: too small with probability at most `DOUBT`, or not at all.
 
-Three things make them cheap and still right.
+Four things make them cheap and still right.
 
 Order statistics   The r-th largest of N draws is exceeded with probability above b only if fewer than r draws
                    pass the true 1 - b quantile: Binomial(N, b) < r.
@@ -15,6 +15,11 @@ Coupling           Noise on the lattice is within one step of continuous noise o
                    term f(m); and (c - 1) times the integral, which is at most f(m)·σ²/m, is less than that for
                    every σ. With 1 = m < σ the sum exceeds the integral by at least ∫₀¹ f - 1/2 > 0.3, and c - 1 is
                    below 10⁻⁸; from σ = 2 on c is 1 to 30 digits.
+Coarser lattice    Discrete Laplace noise X of scale b is within s - 1 of s·Y, with such noise Y of scale b/s, for
+                   every whole s: with q = exp(-1/b), P[X ≥ sj] = qˢʲ/(1 + q) ≤ qˢʲ/(1 + qˢ) = P[Y ≥ j] for j ≥ 0,
+                   and P[X < -si] = qˢⁱ⁺¹/(1 + q) ≥ qˢⁱ⁺ˢ/(1 + qˢ) = P[Y < -i] for i ≥ 1, both since q ≥ qˢ. So,
+                   with both drawn from one uniform number, the whole part of X/s is at most Y, which is
+                   X ≤ sY + s - 1; and X ≥ sY - (s - 1) by symmetry. The table of Y's law has a bounded length.
 
 The seed is public, and the same for everybody: what is simulated here protects nobody.
 """
@@ -42,6 +47,9 @@ RANKS = (8, 16, 32, 64, 128, 256)
 SEED = 20
 LATTICE = 9
 """The stream of draws on the lattice."""
+
+LONGEST_SCALE = 1 << 12
+"""Laplace noise of a larger scale is drawn on a coarser lattice."""
 
 UNIFORM = 10
 """The first word of the streams of uniform numbers."""
@@ -129,25 +137,44 @@ def where_it_falls(excess: Callable[[float], float], low: float, high: float) ->
 
 @dataclass(frozen=True, eq=False)
 class LatticeNoise:
-    """Discrete Gaussian or Laplace noise from a table of its law, to within `distance` in total variation."""
+    """Discrete Gaussian or Laplace noise from a table of its law, to within `distance` in total variation.
+
+    Laplace noise of a large scale is drawn in multiples of `step`: each is within `slack` of the noise itself.
+    """
 
     generator: np.random.Generator
     first: int
     below: Values
-    distance: float
+    step: int = 1
+
+    @property
+    def distance(self) -> float:
+        """The distance in total variation of a draw from its law.
+
+        A value is drawn with its probability in the table but for half a unit of 2⁻⁵³ of the sum and one of the
+        uniform number. The probabilities themselves, and what lies beyond the table, are off by less than 10⁻¹³.
+        """
+        return max(1e-12, self.below.size * 2.0**-52)
+
+    @property
+    def slack(self) -> int:
+        """How far a draw can be from the noise that it stands for."""
+        return self.step - 1
 
     @classmethod
     def of(cls, spread: Fraction, *, laplace: bool) -> LatticeNoise:
         """Noise of variance (for Laplace noise: scale) `spread`."""
-        return cls(np.random.default_rng((SEED, LATTICE)), *_table(spread, laplace), 1e-12)
+        step = max(1, ceil(spread / LONGEST_SCALE)) if laplace else 1
+        return cls(np.random.default_rng((SEED, LATTICE)), *_table(spread / step, laplace), step)
 
     def draw(self, shape: tuple[int, ...]) -> Values:
-        """Independent draws in an array of this shape: integers, as floating-point numbers."""
+        """Independent draws in an array of this shape: multiples of `step`, as floating-point numbers."""
         uniform = self.generator.random(shape)
-        return np.searchsorted(self.below, uniform, side="right").astype(np.float64) + self.first
+        drawn = np.searchsorted(self.below, uniform, side="right").astype(np.float64) + self.first
+        return drawn * self.step
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=16)
 def _table(spread: Fraction, laplace: bool) -> tuple[int, Values]:  # noqa: FBT001 (cached)
     """The first value, and the probability of lying at or below each value."""
     reach = ceil(36 * float(spread)) if laplace else ceil(8.5 * float(spread) ** 0.5) + 1
