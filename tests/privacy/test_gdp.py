@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from scipy.special import log_ndtr, ndtr
 
 from understudy.errors import ParameterError, RefusedError
+from understudy.ledger.verifier import lattice_surcharge
 from understudy.privacy import gdp
 from understudy.privacy.compose import zcdp_rho
 from understudy.privacy.gdp import (
@@ -253,6 +254,27 @@ def test_discrete_gaussian_noise_of_usual_size_takes_what_normal_noise_does():
     assert discrete_gaussian_cost(Fraction(0), Fraction(1, 100), RESERVE) == 0
 
 
+@pytest.mark.parametrize("reserve", [3, 17, 32])
+def test_discrete_gaussian_noise_has_a_price_under_the_largest_budgets(reserve):
+    """The reserve of (400, 10⁻⁶) is 17 and that of (1000, 10⁻⁶) 48: from 3 on no such noise had a price."""
+    for variance in (4, 18, 60):
+        taken = discrete_gaussian_cost(Fraction(1), Fraction(variance), Fraction(reserve))
+        assert taken == Fraction(1, variance)
+        assert lattice_excess((1,), variance, float(reserve), float(taken)) <= 1e-10
+    assert is_plain(Fraction(2), Fraction(12_000**2), gdp_cap(Fraction(1000), MILLIONTH))
+    with pytest.raises(RefusedError, match="so small a variance"):
+        discrete_gaussian_cost(Fraction(1), Fraction(1, 2), Fraction(reserve))
+
+
+@given(st.integers(1, 9), st.fractions(Fraction(1, 10), 40), st.fractions(Fraction(1, 100), 600))
+def test_the_verifier_finds_the_same_surcharge(squared, variance, reserve):
+    found = gdp._surcharge(Fraction(squared), variance, reserve)
+    again = lattice_surcharge(Fraction(squared), variance, reserve)
+    assert (found is None) == (again is None)
+    if found is not None:
+        assert abs(found - again) <= Fraction(2, 10**30)
+
+
 def test_without_room_the_lattice_shows():
     """Noise of a step or less is really worse than normal noise: the surcharge is not for nothing."""
     assert lattice_excess((1,), 0.2, 1.0, 5.0) > 1e-4
@@ -271,7 +293,7 @@ def upper(s: float, place):
     return here - mpmath.exp(-place) * there
 
 
-@pytest.mark.parametrize("s", [1e-4, 0.02, 0.6, 3.0])
+@pytest.mark.parametrize("s", [1e-4, 0.02, 0.6, 3.0, 17.0, 600.0])
 def test_h_in_the_complex_plane_is_bounded_by_its_real_part(s):
     """|H(u + iv)| ≤ exp(v²/2s)·H(u), and the same for K: both are normal averages of non-negative functions."""
     with mpmath.workdps(60):
@@ -286,10 +308,13 @@ def test_h_in_the_complex_plane_is_bounded_by_its_real_part(s):
                 )
 
 
-@pytest.mark.parametrize("s", [1e-4, 0.02, 0.6, 3.0])
+@pytest.mark.parametrize("s", [1e-4, 0.02, 0.6, 3.0, 17.0, 600.0])
 def test_what_is_added_covers_the_excess(s):
-    """min(H, K) ≤ C√s·φ(d), and H grows by more than τ times that when 3τCs are added, up to 3τC = 1/2."""
-    with mpmath.workdps(60):
+    """min(H, K) ≤ C√s·φ(d), and H grows by more than τ times that when 3τCs are added.
+
+    That is so up to 3τC = 1/2 and 3τCs = 3/2; with a large s the first is not enough.
+    """
+    with mpmath.workdps(400):
         root = mpmath.sqrt(s)
         most = 1 + mpmath.sqrt(2 * mpmath.pi * s) * mpmath.exp(mpmath.mpf(s) / 2)
         for u in np.linspace(-7, 7, 57):
@@ -300,9 +325,11 @@ def test_what_is_added_covers_the_excess(s):
             assert other == pytest.approx(mpmath.exp(-place) * upper(s, -place), rel=1e-20)
             assert min(here, other) <= most * root * density
             for part in (1e-6, 0.01, 0.5):
-                tau = part / (3 * most)
-                risen = upper(s * (1 + 3 * tau * most), place) - here
-                assert risen >= tau * most * root * density
+                least = min(part, 1.5 / s)
+                risen = upper(s * (1 + least), place) - here
+                assert risen >= least / 3 * root * density
+        risen = upper(1.5 * s, 0) - upper(s, 0)  # where d² grows most
+        assert (risen >= root * mpmath.npdf(root / 2) / 6) == (s < 10)
 
 
 # ---- the filter

@@ -12,6 +12,7 @@ import pytest
 from counted import Cells, curator_of
 from session_analysts import attributes, curator, random_conjunction, table_of
 from understudy.mechanism.matrix.bases import HistogramDesign
+from understudy.privacy.budget import Budget
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.query.workload import marginals
@@ -81,6 +82,20 @@ def test_sessions_of_every_size_buy_classes_and_keep_their_promise(name, rows, d
         said = session.ask_marginal(question), again.ask_marginal(question)
         assert (np.abs(said[0].value - said[1].value) <= said[0].error + said[1].error).all()
     assert one.ledger.spent == spent
+
+
+def test_classes_have_a_price_under_every_budget_of_a_gdp_filter():
+    """Also where the reserve of the filter is large: there no discrete noise had a price, of whatever variance."""
+
+    def price(epsilon):
+        budget = Budget.of(epsilon, Fraction(1, 10**6), filter="gdp")
+        one = curator(of_rows(10**7), seed=5, budget=budget)
+        found = session_of(one, alpha=0.05, queries=100).price_of_class(ranges("age"))
+        session_of(one, alpha=0.05, queries=100, classes=[ranges("age")])
+        assert one.ledger.spent.units > 0
+        return found
+
+    assert price(1) == price(400) == price(1000)
 
 
 # ---- the resolution of weights

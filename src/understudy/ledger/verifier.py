@@ -545,11 +545,9 @@ def gdp_of_selection(epsilon: Fraction, reserve: Fraction) -> Fraction:
 def lattice_surcharge(moved: Fraction, variance: Fraction, reserve: Fraction) -> Fraction | None:
     """What discrete Gaussian noise takes beyond normal noise; None where nothing is known."""
     m = moved / variance
-    if reserve + m > 3:
-        return None
     with decimal.localcontext(wide(80)):
         exponent = 2 * PI * PI * exactly(variance) / (1 + exactly(m / reserve))
-        if exponent > 10_000:
+        if exponent > 10_000 + reserve + m:
             return Fraction(0)
         if exponent < 1:
             return None
@@ -560,7 +558,7 @@ def lattice_surcharge(moved: Fraction, variance: Fraction, reserve: Fraction) ->
         t = power.exp() - 1 if power > Decimal(10) ** -20 else 2 * power
         s = exactly(reserve + m)
         c = 1 + (2 * PI * s).sqrt() * (s / 2).exp()
-        return None if 6 * t * c > 1 else above(3 * t * c * s) + Fraction(1, 10**30)
+        return None if 6 * t * c > 1 or 2 * t * c * s > 1 else above(3 * t * c * s) + Fraction(1, 10**30)
 
 
 def key_selection(kind: str, numbers: dict, currency: Kept = "rho") -> Fraction:

@@ -51,9 +51,10 @@ them, and the sum is at most (1 + τ)·H_(r+m)(l),
 
 The same holds of K(l) = H(l) - (1 - exp(ε - l)), as E exp(-L) = 1; so the excess is τ·min(H, K) at most. With
 s = r + m that is at most τ·C·√s·φ(d), d = (l - ε)/√s + √s/2, C = 1 + √(2πs)·exp(s/2) by Mills' ratio, while H
-grows with s at the rate φ(d)/(2√s): 3τCs more are enough where 3τC ≤ 1/2 and s ≤ 3. Where coordinates have
-different variances, σ² is the least of them and Δ² = m·σ²: for coordinate i, θ_i ≤ m_i·σ²·θ as long as 2π²σ²
-≥ 1 + m/r, which is needed here. Usually τ is below 10⁻³⁰, and the event takes what normal noise does.
+grows with s at the rate φ(d)/(2√s), and d² by at most u/4 while s grows by u: 3τCs more are enough where 3τC ≤
+1/2 and 3τCs ≤ 3/2, since (3/2)·exp(-3/16) ≥ √(3/2). Where coordinates have different variances, σ² is the
+least of them and Δ² = m·σ²: for coordinate i, θ_i ≤ m_i·σ²·θ as long as 2π²σ² ≥ 1 + m/r, which is needed here.
+Usually τ is below 10⁻³⁰, and the event takes what normal noise does.
 
 Prices are rounded up and caps down. The arithmetic is Decimal's, whose operations are exactly specified, so that
 every machine finds the same numbers; its error is far below the 10⁻³⁰ that are added.
@@ -264,13 +265,11 @@ def _surcharge(l2_squared: Fraction, variance: Fraction, reserve: Fraction) -> F
     _checked(l2_squared, reserve)
     mu_squared = l2_squared / variance
     whole = reserve + mu_squared
-    if whole > 3:
-        return None
     with localcontext(_context()):
         exponent = 2 * PI * PI * _decimal(variance) / (1 + _decimal(mu_squared / reserve))
         if exponent < 1:
             return None
-        if exponent > 10_000:
+        if exponent > 10_000 + whole:
             return Fraction(0)
         one = (-exponent).exp()
         power = _decimal(l2_squared) * 2 * one / (1 - one)
@@ -279,7 +278,7 @@ def _surcharge(l2_squared: Fraction, variance: Fraction, reserve: Fraction) -> F
         excess = power.exp() - 1 if power > Decimal(10) ** -20 else power * 2
         total = _decimal(whole)
         most = 1 + (2 * PI * total).sqrt() * (total / 2).exp()
-        if 3 * excess * most > Decimal("0.5"):
+        if 3 * excess * most > min(Decimal("0.5"), Decimal("1.5") / total):
             return None
         return _rounded_up(3 * excess * most * total)
 
