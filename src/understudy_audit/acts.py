@@ -159,7 +159,7 @@ def median(curator: Curator) -> list[Any]:
 
 
 def _asked_anew(loop: OnlineConstruction, query: LinearQuery) -> Answer:
-    """An answer as another process gets it, which does not remember that the same was asked before."""
+    """An answer of a comparison of its own, also where the same was asked before."""
     loop._repeats = RepeatMemory()
     return loop.ask(query)
 

@@ -9,9 +9,11 @@ import pyarrow as pa
 import pytest
 
 import understudy as us
+from counted import Killed
 from understudy.declaration.file import parse
 from understudy.errors import HandleClosedError, ParameterError, QueryError
 from understudy.lectures import asking
+from understudy.ledger.journal import Journal
 
 ROWS = np.random.default_rng(3).random((10_000, 2)) < [0.3, 0.6]
 TABLE = pa.table({"a": ROWS[:, 0], "b": ROWS[:, 1]})
@@ -95,6 +97,152 @@ def test_a_value_that_was_told_is_told_again_by_whoever_goes_on():
     assert second.ask("share a = true", us.lectures.ConstantGuess()) == told
     assert us.lectures.GuessAndCheck(poll, terms(), name="shared").check("share a = true", 0.6) == told
     assert [(one.asked, one.failures) for one in (first, second)] == [(1, 1), (1, 1)]
+
+
+# ---- going on by name
+
+SEVERAL = ("count a = true", "count b = true", "count a = true and b = true")
+OPENED = {
+    "median of privacy": lambda table: us.lectures.private_median(
+        table, alpha=0.1, queries=5, updates=4, name="it"
+    ),
+    "weights": lambda table: us.lectures.PrivateMultiplicativeWeights(
+        table, queries=5, epsilon=40, beta=1e-9, name="it"
+    ),
+    "median": lambda table: us.lectures.MedianMechanism(table, queries=5, eta=0.3, name="it"),
+    "truncation": lambda table: us.lectures.Truncation(table, queries=5, name="it"),
+    "guess and check": lambda table: Guessing(table),
+}
+PRIVATE = ("median of privacy", "weights")
+
+
+class Guessing:
+    """GuessAndCheck with guesses that are right, right and wrong, each by another way of asking."""
+
+    def __init__(self, table):
+        self.checker = us.lectures.GuessAndCheck(table, terms(queries=5, rejections=4), name="it")
+
+    def ask(self, question):
+        if question == SEVERAL[0]:
+            return self.checker.check(question, 0.3)
+        return self.checker.ask(question, us.lectures.ConstantGuess(0.6))
+
+
+def opened(name, table):
+    """The algorithm, and how many questions it counts."""
+    it = OPENED[name](table)
+    return it, lambda: getattr(it, "checker", it).asked
+
+
+def said(answer):
+    """The numbers of an answer, without whence they come now."""
+    if isinstance(answer, us.Answer):
+        return float(answer.value), float(answer.error)
+    return answer
+
+
+def table_of(name):
+    return project(epsilon=100) if name in PRIVATE else project("validity")
+
+
+@pytest.mark.parametrize("name", OPENED)
+def test_what_was_told_is_told_again_by_whoever_goes_on(name):
+    """In another process, for nothing, without being counted, and also once all questions were asked."""
+    table = table_of(name)
+    first, count = opened(name, table)
+    told = [first.ask(question) for question in SEVERAL]
+    assert count() == 3
+    spent = table.ledger.spent
+    again, counted = opened(name, table)
+    for _ in range(2):
+        repeated = [again.ask(question) for question in SEVERAL]
+        assert [said(one) for one in repeated] == [said(one) for one in told]
+    if name in PRIVATE:
+        assert {(one.source, one.cost.units) for one in repeated} == {("repeat", 0)}
+        assert {one.source for one in told} & {"measured", "checked"}
+    assert counted() == 3
+    assert table.ledger.spent == spent
+    again.ask("count a = false")
+    again.ask("count b = false")
+    assert counted() == 5
+    assert said(first.ask("count b = false")) == said(
+        again.ask("count b = false")
+    )  # told elsewhere meanwhile
+    with pytest.raises(HandleClosedError):
+        opened(name, table)[0].ask("count a = false and b = false")
+    assert said(opened(name, table)[0].ask(SEVERAL[1])) == said(told[1])
+
+
+@pytest.mark.parametrize("kept", [False, True])
+@pytest.mark.parametrize("name", OPENED)
+def test_what_is_told_was_kept_before(monkeypatch, name, kept):
+    """Killed as an answer is kept: who goes on tells that one, or asks anew if it was not kept."""
+    table = table_of(name)
+    it, _ = opened(name, table)
+    writes = []
+    with monkeypatch.context() as patch:
+        patch.setattr(Journal, "add", counting(Journal.add, writes))
+        told = it.ask(SEVERAL[0])
+    last = len(writes)
+    table = table_of(name)
+    it, _ = opened(name, table)
+    with monkeypatch.context() as patch:
+        patch.setattr(Journal, "add", dying(Journal.add, last, kept=kept))
+        with pytest.raises(Killed):
+            it.ask(SEVERAL[0])
+    spent = table.ledger.spent
+    again, counted = opened(name, table)
+    answered = again.ask(SEVERAL[0])
+    if name not in PRIVATE:
+        assert answered == told
+        assert counted() == 1
+    elif kept:
+        assert counted() == 1
+        assert answered.source == "repeat"
+        assert said(opened(name, table)[0].ask(SEVERAL[0])) == said(answered)
+    else:
+        assert counted() == 2  # a question is counted before it is compared
+        assert answered.source != "repeat"
+        assert answered.cost.units == table.ledger.spent.units - spent.units
+
+
+def counting(add, writes):
+    def counted(self, *given, **named):
+        writes.append(given)
+        return add(self, *given, **named)
+
+    return counted
+
+
+def dying(add, last, *, kept):
+    """The write of this number, from 1, is the last: done or not."""
+    writes = []
+
+    def dies(self, *given, **named):
+        writes.append(given)
+        if len(writes) < last:
+            return add(self, *given, **named)
+        if kept:
+            add(self, *given, **named)
+        raise Killed
+
+    return dies
+
+
+def test_journals_of_version_0_1_go_on():
+    """They say of accepted and of truncated answers, and of the stand-in's, not what was asked."""
+    table = project("validity")
+    checker = us.lectures.GuessAndCheck(table, terms(), name="it")
+    checker._journal.add("a in (true)?0.3", {"accepted": True, "value": "3/10"})
+    again = us.lectures.GuessAndCheck(table, terms(), name="it")
+    assert again.asked == 1
+    assert again.check("share a = true", 0.3).accepted
+    assert again.asked == 2
+    truncation = us.lectures.Truncation(table, queries=2, name="other")
+    truncation._journal.add("a in (true)", {"cell": 0})
+    later = us.lectures.Truncation(table, queries=2, name="other")
+    assert abs(later.ask("share a = true").value - RATE) <= 0.1
+    assert later.asked == 2
 
 
 @pytest.mark.parametrize("make", [

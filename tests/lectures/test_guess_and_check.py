@@ -207,7 +207,7 @@ def test_truncated_answers_are_on_the_grid_and_counted():
     again.ask(query([0, 0.5, 1, 0]))
     mechanism.ask(query([0, 1, 0, 0]))
     with pytest.raises(HandleClosedError):
-        again.ask(query([1, 0, 0, 0]))
+        again.ask(query([1, 0, 0, 0]))  # nothing is remembered here
 
 
 def test_widths_hold_against_the_population():

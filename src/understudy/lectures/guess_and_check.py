@@ -144,8 +144,8 @@ class GuessAndCheck:
         self.asked = 0
         self.failures = 0
         self._reader = QueryReader(curator)
-        self._repeats: RepeatMemory[Checked] = RepeatMemory()
-        self._values: RepeatMemory[Checked] = RepeatMemory()  # by query, as told after a wrong guess
+        self._accepted: RepeatMemory[Checked] = RepeatMemory()  # by question and guess, or question
+        self._values: RepeatMemory[Checked] = RepeatMemory()  # by question, as told after a wrong guess
         self._lock = AskingLock("mechanism")
         self._journal = curator.recorded(
             terms.text(), lambda text: Journal(curator.ledger, text, name=name, analyst=analyst)
@@ -164,33 +164,31 @@ class GuessAndCheck:
         """Whether a `guess` of the rate of a `question` is within η of the sample's; if not, the rate on a grid.
 
         The guess is a share of rows, from 0 to 1. Returns a `Checked`. The same guess for the same question is
-        answered again without being counted, and so is any guess for a question whose value was told after a wrong
-        one: that value is the answer. Raises a `ParameterError` where the guess is no rate, a `QueryError` where
-        the question is not one of one number or is about another domain, a `ProtectionError` unless the project
-        declares `protect: validity`, and a `HandleClosedError` where all queries were asked, or where it has
-        halted after too many wrong guesses.
+        answered again without being counted, in any process, and so is any guess for a question whose value was
+        told after a wrong one: that value is the answer. Raises a `ParameterError` where the guess is no rate, a
+        `QueryError` where the question is not one of one number or is about another domain, a `ProtectionError`
+        unless the project declares `protect: validity`, and a `HandleClosedError` where all queries were asked, or
+        where it has halted after too many wrong guesses.
         """
         # On a fine grid: what is written down of a guess must not depend on whether it was right.
         guessed = Fraction(round(exact(guess, "guess") * GUESSES), GUESSES)
         if not -1 <= guessed <= 2:
             raise ParameterError("a guess is a rate, between 0 and 1")
-        query = self._reader.read(question)
+        marginal = Marginal.of(self._reader.read(question))
         with self._lock:
-            if (told := self._repeats.find((query.key, guessed))) is not None:
-                return told
-            while True:
-                if (told := self._values.find(query.key)) is not None:
-                    return told
-                if (found := self._try(query, guessed)) is not None:
-                    return self._repeats.keep((query.key, guessed), found)
+            while (told := self._told_of(marginal, guessed)) is None:
+                if (found := self._try(marginal, guessed)) is not None:
+                    return found
                 self._catch_up()
+            return told
 
     def ask(self, question: Asked, guesser: Guesser) -> Checked:
         """Check what a `guesser` says of a `question`, and tell it when it was wrong; repetitions are not counted.
 
-        Returns a `Checked`. A guesser that goes on is also told what was rejected elsewhere, in another process or
-        by another one's guess, before it says anything: its guess is always that of the whole transcript. Raises
-        as `check` does, and a `ParameterError` where the guesser is none.
+        Returns a `Checked`: that of before, where the question was answered before in any process. A guesser that
+        goes on is also told what was rejected elsewhere, in another process or by another one's guess, before it
+        says anything: its guess is always that of the whole transcript. Raises as `check` does, and a
+        `ParameterError` where the guesser is none.
         """
         if not hasattr(guesser, "guess"):
             raise ParameterError(
@@ -198,24 +196,29 @@ class GuessAndCheck:
                 remedy="a guess of your own is checked by `check(question, guess)`",
             )
         query = self._reader.read(question)
+        marginal = Marginal.of(query)
         with self._lock:
-            if (told := self._repeats.find(query.key)) is not None:
+            if (told := self._told_of(marginal)) is not None:
                 return told
             self._catch_up()
-            if (told := self._values.find(query.key)) is not None:
-                return told
-            if self._pupil is not guesser:
-                self._pupil, self._told = guesser, len(self.past)
-            while True:
+            while (told := self._told_of(marginal)) is None:
+                if self._pupil is not guesser:
+                    self._pupil, self._told = guesser, len(self.past)
                 self._tell(guesser)
                 guess = min(max(guesser.guess(query), 0.0), 1.0)
-                found = self._try(query, Fraction(round(exact(guess, "guess") * GUESSES), GUESSES))
+                found = self._try(marginal, Fraction(round(exact(guess, "guess") * GUESSES), GUESSES))
                 if found is not None:
                     if not found.accepted:
                         guesser.learn(query, found.value)
                     self._told = len(self.past)
-                    return self._repeats.keep(query.key, found)
+                    return found
                 self._catch_up()
+            return told
+
+    def _told_of(self, marginal: Marginal, guess: Fraction | None = None) -> Checked | None:
+        """What was told of a question before: where a guess is given, of that guess, or after a wrong one."""
+        told = self._accepted.find(marginal.key if guess is None else (marginal.key, guess))
+        return self._values.find(marginal.key) if told is None else told
 
     def teach(self, guesser: Guesser) -> None:
         """Tell a new `guesser` every rejection so far, as one was told that saw them happen."""
@@ -230,11 +233,11 @@ class GuessAndCheck:
                 guesser.learn(query, float(Fraction(step["value"])))
         self._told = len(self.past)
 
-    def _try(self, query: LinearQuery, guess: Fraction) -> Checked | None:
+    def _try(self, marginal: Marginal, guess: Fraction) -> Checked | None:
         """Check it and write it down; None if something was written elsewhere that is not known here."""
         self._check_open()
-        step = self._look(query, guess)
-        if not self._journal.add(f"{Marginal.of(query).describe()}?{float(guess):g}", step):
+        step = {"asked": marginal.key, **self._look(marginal, guess)}
+        if not self._journal.add(f"{marginal.describe()}?{float(guess):g}", step):
             return None
         self._take(step)
         return self._checked(step)
@@ -244,9 +247,9 @@ class GuessAndCheck:
         """How many wrong guesses may still be answered; None where any number may."""
         return None if self.terms.rejections is None else self.terms.rejections - self.failures
 
-    def _look(self, query: LinearQuery, guess: Fraction) -> dict[str, Any]:
-        resolution = 1 if query.is_counting else RESOLUTION
-        total = int(self.curator.exact(Marginal.of(query), resolution=resolution))
+    def _look(self, marginal: Marginal, guess: Fraction) -> dict[str, Any]:
+        resolution = 1 if marginal.where.is_counting else RESOLUTION
+        total = int(self.curator.exact(marginal, resolution=resolution))
         value = Fraction(total, self.rows * resolution)
         if abs(value - guess) <= self.terms.eta:
             return {"accepted": True, "value": str(guess)}
@@ -255,7 +258,7 @@ class GuessAndCheck:
         return {
             "accepted": False,
             "value": str(self.terms.nearest(value)),
-            "query": plain(Marginal.of(query)),
+            "query": plain(marginal),
         }
 
     def _check_open(self) -> None:
@@ -273,9 +276,16 @@ class GuessAndCheck:
         self.asked += 1
         self.failures += not step["accepted"]
         self.past.append(step)
-        if not step["accepted"] and step["value"] is not None:
-            query = from_plain(self.curator.domain, step["query"]).where
-            self._values.keep(query.key, self._checked(step))
+        if step["value"] is None:
+            return
+        if not step["accepted"]:
+            key = from_plain(self.curator.domain, step["query"]).key
+            self._values.keep(key, self._checked(step))
+        elif "asked" in step:  # in journals of version 0.1 it does not say what was asked
+            key, told = step["asked"], self._checked(step)
+            self._accepted.keep((key, Fraction(step["value"])), told)
+            if self._accepted.find(key) is None:
+                self._accepted.keep(key, told)
 
     def _checked(self, step: dict[str, Any]) -> Checked:
         """What is released; the rejection after the last one allowed halts and releases nothing."""

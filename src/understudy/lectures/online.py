@@ -10,7 +10,7 @@ answer to that one is bought on its own, so that pure ε and ρ are charged by t
 from __future__ import annotations
 
 from copy import deepcopy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import inf
 from typing import Any
 
@@ -58,15 +58,23 @@ def warm_start(
     return DenseWeights.product(curator.domain, rates)
 
 
+@dataclass(frozen=True)
+class _ToldCount:
+    """A count that was told, in people, and its source: `checked`, `measured`, `implied` or `uncertified`."""
+
+    value: float
+    source: str
+
+
 class OnlineConstruction:
     """Counts from a stand-in that is checked by the sparse vector, and updated where it is wrong.
 
     `table` is the project, or its Curator; `update` is any database update algorithm, `terms` what is promised and
     paid. `start` is a stand-in to begin with, such as that of `warm_start`; by default it is the algorithm's own.
-    Under the same `name` the construction goes on where it was, in any process, since its updates are kept in the
-    ledger; `analyst` is whose share of the budget pays. `updates` and `asked` are how many updates were made and
-    how many questions were asked so far. Opening it charges nothing; it raises a `RequestConflictError` where the
-    name belongs to something else.
+    Under the same `name` the construction goes on where it was, in any process, since its updates and answers are
+    kept in the ledger before they are told; `analyst` is whose share of the budget pays. `updates` and `asked` are
+    how many updates were made and how many questions were asked so far. Opening it charges nothing; it raises a
+    `RequestConflictError` where the name belongs to something else.
 
     Privacy     Each run costs its AboveThreshold's ε₀ and its answer, charged before they look; how many runs
                 there are, and which question ended each, the sparse vector itself releases. The stand-in is made
@@ -89,7 +97,7 @@ class OnlineConstruction:
         curator = curator_of(table)
         self.curator = curator
         self._reader = QueryReader(curator)
-        self._repeats: RepeatMemory[Answer] = RepeatMemory()
+        self._repeats: RepeatMemory[_ToldCount] = RepeatMemory()
         self.update = update
         before = terms.resumed(curator, name)
         terms = before if before.gap == terms.gap else terms  # the update algorithm is made for a gap
@@ -117,46 +125,62 @@ class OnlineConstruction:
         """The count of a `question`, in people: the stand-in's where it is found right, else a bought one.
 
         A run of the sparse vector is charged when it begins, and the answer that ends it before it is drawn.
-        Returns an `Answer`. What was asked before is answered again for nothing, and is not counted. After the
-        last update the answer is the stand-in's: `implied` where a theorem bounds the updates, else `uncertified`,
-        with an infinite error. Raises a `QueryError` where the question is not one of one number, has weights
-        other than 0 and 1, or is about another domain, a `HandleClosedError` where all questions were asked, an
-        `InsufficientBudgetError` where a run or an answer cannot be paid, and a `RefusedError` where another
-        process is asking at this moment.
+        Returns an `Answer`. What was answered before under this name is answered again for nothing, and is not
+        counted. After the last update the answer is the stand-in's: `implied` where a theorem bounds the updates,
+        else `uncertified`, with an infinite error. Raises a `QueryError` where the question is not one of one
+        number, has weights other than 0 and 1, or is about another domain, a `HandleClosedError` where all
+        questions were asked, an `InsufficientBudgetError` where a run or an answer cannot be paid, and a
+        `RefusedError` where another process is asking at this moment.
         """
         query = self._reader.read(question)
         counting_query(query, self.curator.domain)
+        marginal = Marginal.of(query)
         with self._lock:
-            told = self._repeats.find(query.key)
+            if (told := self._repeats.find(marginal.key)) is None:
+                self._catch_up()
+                told = self._repeats.find(marginal.key)
             if told is not None:
-                return replace(told, source="repeat", cost=self.curator.ledger.budget.total([]))
-            return self._repeats.keep(query.key, self._asked_anew(query))
+                return self._repeated(marginal, told)
+            return self._asked_anew(marginal)
 
-    def _asked_anew(self, query: LinearQuery) -> Answer:
-        """The answer to a question that was not asked before here."""
-        self._catch_up()
+    def _asked_anew(self, marginal: Marginal) -> Answer:
+        """The answer to a question that was not answered before."""
+        query = marginal.where
         if self.asked >= self.terms.queries:
             raise HandleClosedError(f"all {self.terms.queries} questions were asked: open another")
         before = self.curator.ledger.spent
         self._count()
         guess = self.hypothesis.answer(query) * self.rows
         if self.updates_left < 1:
-            return self._unchecked(query, guess, before)
+            # Right by the theorem where there is one.
+            source = "implied" if self.terms.is_bounded else "uncertified"
+            return self._tell(marginal, _ToldCount(guess, source), before)
         if not self._is_wrong(query, guess):
-            return self._answer(query, guess, self.terms.error, "checked", before)
+            return self._tell(marginal, _ToldCount(guess, "checked"), before)
         updates = self.updates
-        while not self._journal.add(f"update {updates + 1}", {"query": plain(Marginal.of(query))}):
+        while not self._journal.add(f"update {updates + 1}", {"query": plain(marginal)}):
             self._catch_up()
             if self.updates != updates:
                 raise RefusedError("another process is asking in this session at this moment; ask again")
-        bought = self._learn(query)
-        return self._answer(query, bought, self.terms.gap, "measured", before)
+        return self._answer(marginal, self._learn(marginal), self._spent_since(before))
 
-    def _unchecked(self, query: LinearQuery, guess: float, before: Any) -> Answer:
-        """After the last update: right by the theorem where there is one, else uncertified."""
-        if self.terms.is_bounded:
-            return self._answer(query, guess, self.terms.gap, "implied", before)
-        return self._answer(query, guess, inf, "uncertified", before)
+    def _tell(self, marginal: Marginal, told: _ToldCount, before: Any) -> Answer:
+        """Write down an answer of the stand-in and tell it, unless the question was answered elsewhere by now."""
+        step = {"asked": marginal.key, "value": told.value, "source": told.source}
+        while not self._journal.add(f"answer to question {self.asked}", step):
+            self._catch_up()
+            if (elsewhere := self._repeats.find(marginal.key)) is not None:
+                return replace(self._repeated(marginal, elsewhere), cost=self._spent_since(before))
+        self._repeats.keep(marginal.key, told)
+        return self._answer(marginal, told, self._spent_since(before))
+
+    def _repeated(self, marginal: Marginal, told: _ToldCount) -> Answer:
+        """What was told before, once more: it was released already, so that nothing is charged."""
+        return replace(self._answer(marginal, told, self.curator.ledger.budget.total([])), source="repeat")
+
+    def _spent_since(self, before: Any) -> Any:
+        spent = self.curator.ledger.spent
+        return type(spent)(spent.units - before.units)
 
     def _is_wrong(self, query: LinearQuery, guess: float) -> bool:
         """What the run under way says; one whose hit was lost with its process is followed by another."""
@@ -175,12 +199,14 @@ class OnlineConstruction:
                 self._run, self._lost = None, self._lost + 1
 
     def _catch_up(self) -> None:
-        """Take every update that was written down here or elsewhere; one that was not bought yet is bought."""
+        """Take all that was written down here or elsewhere; an update that was not bought yet is bought."""
         for step in self._journal.later():
             if step is None:
                 self.asked += 1
+            elif "asked" in step:
+                self._repeats.keep(step["asked"], _ToldCount(step["value"], step["source"]))
             else:
-                self._learn(from_plain(self.curator.domain, step["query"]).where)
+                self._learn(from_plain(self.curator.domain, step["query"]))
 
     def _count(self) -> None:
         """Write down that a question is asked: the promise is for so many of them, in all processes together."""
@@ -188,13 +214,13 @@ class OnlineConstruction:
             self._catch_up()
         self.asked += 1
 
-    def _learn(self, query: LinearQuery) -> float:
+    def _learn(self, marginal: Marginal) -> _ToldCount:
         """Buy the answer of the next update, or find it bought, and mend the stand-in."""
-        value = self._bought(Marginal.of(query))
-        self.hypothesis = self.update.update(self.hypothesis, query, value / self.rows)
+        value = self._bought(marginal)
+        self.hypothesis = self.update.update(self.hypothesis, marginal.where, value / self.rows)
         self.updates += 1
         self._run, self._lost = None, 0
-        return value
+        return self._repeats.keep(marginal.key, _ToldCount(value, "measured"))
 
     def _bought(self, marginal: Marginal) -> float:
         """The answer of the next update, which whoever paid for it last may not have lived to see.
@@ -219,15 +245,14 @@ class OnlineConstruction:
         )
         return float(answer.value)
 
-    def _answer(self, query: LinearQuery, value: float, error: float, source: str, before: Any) -> Answer:
-        marginal = Marginal.of(query)
-        spent = self.curator.ledger.spent
+    def _answer(self, marginal: Marginal, told: _ToldCount, cost: Any) -> Answer:
+        wide = self.terms.error if told.source == "checked" else self.terms.gap
         return Answer(
             query=marginal,
-            value=value,  # type: ignore[arg-type]  # becomes an array
-            error=float(error),  # type: ignore[arg-type]
-            noisy=value,  # type: ignore[arg-type]
-            cost=type(spent)(spent.units - before.units),
+            value=told.value,  # type: ignore[arg-type]  # becomes an array
+            error=inf if told.source == "uncertified" else float(wide),  # type: ignore[arg-type]
+            noisy=told.value,  # type: ignore[arg-type]
+            cost=cost,
             beta=float(self.terms.beta),
-            source=source,
+            source=told.source,
         )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from math import floor
+from typing import Any
 
 from understudy.curator.curator import Curator
 from understudy.curator.of_table import curator_of
@@ -60,21 +61,20 @@ class Truncation:
         self._journal = curator.recorded(
             terms, lambda text: Journal(curator.ledger, text, name=name, analyst=analyst)
         )
-        self.asked = sum(1 for _ in self._journal.later())
+        self.asked = 0
+        self._catch_up()
 
     def ask(self, question: Asked) -> Checked:
         """The rate of a `question`, a share of rows, rounded to the grid; a repeated question is not counted.
 
-        Returns a `Checked`. Raises a `QueryError` where the question is not one of one number or is about another
-        domain, a `ProtectionError` unless the project declares `protect: validity`, and a `HandleClosedError`
-        where all queries were asked.
+        Returns a `Checked`: that of before, where the question was answered before under this name. Raises a
+        `QueryError` where the question is not one of one number or is about another domain, a `ProtectionError`
+        unless the project declares `protect: validity`, and a `HandleClosedError` where all queries were asked.
         """
         query = self._reader.read(question)
         marginal = Marginal.of(query)
         with self._lock:
-            if (told := self._repeats.find(query.key)) is not None:
-                return told
-            while True:
+            while (told := self._repeats.find(marginal.key)) is None:
                 if self.asked >= self.queries:
                     raise HandleClosedError(
                         f"all {self.queries} queries were asked: the certificate counts no more. Another one on "
@@ -84,9 +84,20 @@ class Truncation:
                 total = int(self.curator.exact(marginal, resolution=resolution))
                 rate = Fraction(total, max(self.rows, 1) * resolution)
                 cell = min(floor(rate * self.grid), self.grid - 1)
-                if self._journal.add(marginal.describe(), {"cell": cell}):
-                    self.asked += 1
-                    middle = Fraction(2 * cell + 1, 2 * self.grid)
-                    found = Checked(float(middle), 1 / (2 * self.grid), self.width, accepted=False)
-                    return self._repeats.keep(query.key, found)
-                self.asked += sum(1 for _ in self._journal.later())
+                step = {"asked": marginal.key, "cell": cell}
+                if self._journal.add(marginal.describe(), step):
+                    return self._take(step)
+                self._catch_up()
+            return told
+
+    def _catch_up(self) -> None:
+        """Take every answer that was written down here or elsewhere."""
+        for step in self._journal.later():
+            self._take(step)
+
+    def _take(self, step: dict[str, Any]) -> Checked:
+        """Count an answer, and remember it; in journals of version 0.1 it does not say what was asked."""
+        self.asked += 1
+        middle = Fraction(2 * step["cell"] + 1, 2 * self.grid)
+        told = Checked(float(middle), 1 / (2 * self.grid), self.width, accepted=False)
+        return self._repeats.keep(step["asked"], told) if "asked" in step else told
