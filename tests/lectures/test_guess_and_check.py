@@ -100,6 +100,16 @@ def test_no_more_queries_than_were_counted():
         checker.check(query([1, 0, 0, 0]), 0.5)
 
 
+@pytest.mark.parametrize("guess", [2, 1.5, -0.5, 3000, 1.001, -1e-9])
+def test_a_guess_that_is_no_rate_is_refused_and_not_counted(guess):
+    checker = GuessAndCheck(curator(ROWS), terms(rejections=0))
+    with pytest.raises(ParameterError, match="between 0 and 1"):
+        checker.check(query([1, 0, 0, 0]), guess)
+    assert (checker.asked, checker.failures) == (0, 0)
+    assert checker.check(query([1, 1, 1, 1]), 1).accepted
+    assert checker.check(query([0, 0, 0, 1]), 0).accepted
+
+
 def test_without_a_limit_the_width_grows_with_the_failures():
     checker = GuessAndCheck(curator(ROWS), terms(rejections=None))
     widths = []

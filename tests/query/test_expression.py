@@ -14,7 +14,8 @@ from understudy.domain.attribute import Boolean, Categories
 from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain
 from understudy.errors import QueryError, UnderstudyError
-from understudy.query.expression import parse
+from understudy.query import measure_words
+from understudy.query.expression import MEASURED, parse
 
 DOMAIN = Domain(
     (
@@ -90,6 +91,33 @@ def test_two_spellings_are_one_question():
         == "weights on age, income by sex"
     )
     assert parse("count", DOMAIN).marginal.describe() == "everyone"
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("cout sex = F", "count"),
+        ("counts by sex", "count"),
+        ("shar sex = F", "share"),
+        ("Rates sex = F within sex", "rate"),
+        ("avrage income", "average"),
+        ("averge(income)", "average"),
+        ("mediann age", "median"),
+    ],
+)
+def test_a_misspelt_first_word_is_told_the_nearest(written, meant):
+    with pytest.raises(QueryError, match="starts with count, share or rate") as refusal:
+        parse(written, DOMAIN)
+    assert refusal.value.remedy == f"did you mean {meant}?"
+    assert refusal.value.suggestions[0] == meant
+
+
+def test_a_first_word_that_is_like_none_is_shown_a_question():
+    for written in ("banana", "how many women", ""):
+        with pytest.raises(QueryError, match="a question reads: count age") as refusal:
+            parse(written, DOMAIN)
+        assert not refusal.value.suggestions
+    assert set(MEASURED) == set(measure_words.AGGREGATES)
 
 
 @pytest.mark.parametrize(

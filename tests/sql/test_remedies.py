@@ -53,6 +53,8 @@ def refused(text: str) -> QueryError:
         ("SELECT count(*) AS n, n * 2 FROM t", "write COUNT(*) in its place", "SELECT count(*) AS n, count(*) * 2 FROM t"),
         ("SELECT count(*) FROM t WHERE sex = F", "if it is a value, write 'F'", "SELECT count(*) FROM t WHERE sex = 'F'"),
         ("SELECT coutn(*) FROM t", "did you mean count?", "SELECT count(*) FROM t"),
+        ("SELECT averge(income) FROM t", "did you mean avg?", "SELECT avg(income) FROM t"),
+        ("SELECT avrage(income) FROM t", "did you mean avg?", "SELECT avg(income) FROM t"),
     ],
 )  # fmt: skip
 def test_what_to_write_instead_is_what_was_meant(written: str, meant: str, answered: str) -> None:

@@ -172,8 +172,8 @@ class GuessAndCheck:
         """
         # On a fine grid: what is written down of a guess must not depend on whether it was right.
         guessed = Fraction(round(exact(guess, "guess") * GUESSES), GUESSES)
-        if not -1 <= guessed <= 2:
-            raise ParameterError("a guess is a rate, between 0 and 1")
+        if not 0 <= guessed <= 1:
+            raise ParameterError("a guess is a rate, between 0 and 1", remedy="take the nearer of 0 and 1")
         marginal = Marginal.of(self._reader.read(question))
         with self._lock:
             while (told := self._told_of(marginal, guessed)) is None:

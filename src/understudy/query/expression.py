@@ -20,6 +20,7 @@ district`` is, for each district, the part of its people who smoke.
 from __future__ import annotations
 
 import datetime as dt
+import difflib
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -45,8 +46,14 @@ MAX_WORK = 1 << 26
 
 AGGREGATES = ("count", "share", "rate")
 
-SQL_ONLY = ("avg", "average", "max", "mean", "median", "min", "percentile", "quantile", "sum")
+MEASURED = ("avg", "average", "covariance", "mean", "median", "quantile", "stddev", "sum", "variance")
+"""Words that begin a question about measures (`measure_words`)."""
+
+SQL_ONLY = (*MEASURED, "max", "min", "percentile")
 """Words with which people begin what is asked in SQL."""
+
+NEAR = 0.7
+"""How alike a first word must be to one of the language for that to be what was meant."""
 
 _TOKEN = re.compile(
     r"""\s*(?:
@@ -157,10 +164,13 @@ class _Parser:
             self._fail(f"expected {word!r}")
 
     def _fail(
-        self, problem: str, remedy: str = "a question reads: count age < 30 and sex = F by district"
+        self,
+        problem: str,
+        remedy: str = "a question reads: count age < 30 and sex = F by district",
+        suggestions: Sequence[str] = (),
     ) -> NoReturn:
         where = repr(self.tokens[self.at].text) if self.at < len(self.tokens) else "the end"
-        raise QueryError(f"{problem} at {where}", remedy=remedy)
+        raise QueryError(f"{problem} at {where}", remedy=remedy, suggestions=suggestions)
 
     # ---- grammar
 
@@ -179,7 +189,11 @@ class _Parser:
                     "averages, sums and quantiles are asked in SQL: SELECT avg(age), median(age) FROM … (the name "
                     "of the table)",
                 )
-            self._fail("a question starts with count, share or rate")
+            begun = "a question starts with count, share or rate"
+            word = self.tokens[0].text.lower()[:60] if self.tokens else ""
+            if close := difflib.get_close_matches(word, [*AGGREGATES, *MEASURED], cutoff=NEAR):
+                self._fail(begun, f"did you mean {close[0]}?", close)
+            self._fail(begun)
         regions: list[Region] = []
         if self.at < len(self.tokens) and not self._peek("by", "within"):
             self._take("where")

@@ -153,7 +153,9 @@ def unknown(node: exp.Expr, words: str) -> QueryError:
         remedy, suggested = INSTEAD[name]
         return QueryError(problem, remedy=remedy, suggestions=suggested)
     known = [*AGGREGATES.split(", "), *SCALARS.split(", ")]
-    close = [] if name in _NOT_MEANT else difflib.get_close_matches(name[:60], known, n=3, cutoff=NEAR)
+    alike = [*known, *(other for other, (_, suggested) in INSTEAD.items() if suggested)]
+    near = [] if name in _NOT_MEANT else difflib.get_close_matches(name[:60], alike, n=3, cutoff=NEAR)
+    close = list(dict.fromkeys(meant for one in near for meant in INSTEAD.get(one, ("", (one,)))[1]))
     listed = f"{AGGREGATES}, {SCALARS}" if isinstance(node, exp.Anonymous) else SCALARS
     remedy = f"did you mean {close[0]}?" if close else f"its functions are {listed}"
     return QueryError(problem, remedy=remedy, suggestions=close)
