@@ -12,7 +12,7 @@ import understudy as us
 from statistical import assert_covers
 from understudy.answer.answer import Answer
 from understudy.answer.counts import CellCounts
-from understudy.answer.reader import rate
+from understudy.answer.ratios import rate
 from understudy.answer.writing import write_answer
 from understudy.declaration.file import parse
 from understudy.domain.attribute import Categories

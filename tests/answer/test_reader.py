@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 import understudy as us
 from understudy.answer.answer import Answer
 from understudy.answer.counts import CellCounts, PopulationReach, RowBounds, SourceCounts
-from understudy.answer.reader import CountQuestion, QuestionReader, SelectQuestion, ShareQuestion, share
+from understudy.answer.ratios import share
+from understudy.answer.reader import CountQuestion, QuestionReader, SelectQuestion, ShareQuestion
 from understudy.answer.sql_answer import SqlAnswer
 from understudy.curator.calibration import Calibration
 from understudy.declaration.file import parse
