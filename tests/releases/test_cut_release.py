@@ -121,6 +121,19 @@ def test_where_the_bins_are_not_certified_there_are_no_ends(made):
     json.dumps(without_infinity(told.as_dict()), allow_nan=False)
 
 
+@pytest.mark.parametrize("declared", [DECLARATION, PRIVATE])
+@pytest.mark.parametrize("question", ["share age < 28 by smoker", "rate age < 28 within smoker"])
+def test_of_a_share_and_a_rate_that_nobody_vouches_for_nothing_is_proved(declared, question):
+    told = release(tiny_release.project(declared), "1-way", epsilon=1, method=tiny).answer(question)
+    assert told.cut_bins is not None
+    assert np.isinf(told.error).all()
+    assert told.cut_bins.low.tolist() == [0, 0, 0]
+    assert told.cut_bins.high.tolist() == [1, 1, 1]
+    assert np.isinf(told.cut_bins.discretisation).all()
+    said = told.cut_bins.told(unit=told.unit, beta=told.beta)
+    assert said[1:] == ["nothing is proved of the error"]
+
+
 def test_it_goes_into_json_and_comes_back(made, tmp_path):
     made.save(tmp_path / "out")
     kept = Release.load(tmp_path / "out")

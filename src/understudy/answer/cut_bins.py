@@ -17,9 +17,10 @@ class CutBins:
     """The certified ends of each cell's interval, and the part of its half-width that comes from cut bins.
 
     low             the least that the table can have, in the unit of the answer: no row of a cut bin counts
-    high            the most: all rows of the cut bins count; infinite where nobody vouches for the bins
+    high            the most: all rows of the cut bins count. Where nobody vouches for the bins it is infinite, and
+                    1 for shares and rates: there `low` and `high` are what any table can have
     discretisation  half of the interval, less what it would be if rows were spread evenly in their bins: no budget
-                    makes it smaller, and only the table itself can
+                    makes it smaller, and only the table itself can. Infinite where nobody vouches for the bins
     """
 
     low: Floats
@@ -28,22 +29,32 @@ class CutBins:
 
     @classmethod
     def beyond(cls, low: Floats, high: Floats, own: Floats) -> CutBins:
-        """Intervals from `low` to `high` of which the half-widths `own` are not due to bins."""
-        known = np.isfinite(high) & np.isfinite(low)
+        """Intervals from `low` to `high` of which the half-widths `own` are not due to bins.
+
+        `own` is infinite where nobody vouches for the bins.
+        """
+        known = np.isfinite(own) & np.isfinite(high) & np.isfinite(low)
         half = (np.where(known, high, 0.0) - np.where(known, low, 0.0)) / 2
         part = np.maximum(half - np.where(known, own, 0.0), 0.0)
         return cls(*map(_fixed, (low, high, np.where(known, part, np.inf))))
 
     @property
     def own(self) -> Floats:
-        """The half-widths without what comes from bins; infinite where there is no bound."""
-        known = np.isfinite(self.high) & np.isfinite(self.low)
-        half = (np.where(known, self.high, 0.0) - np.where(known, self.low, 0.0)) / 2
-        return np.where(known, half - np.where(known, self.discretisation, 0.0), np.inf)
+        """The half-widths without what comes from bins; infinite where nobody vouches for the bins."""
+        low, high, part = (
+            np.where(self.vouched, told, 0.0) for told in (self.low, self.high, self.discretisation)
+        )
+        return np.where(self.vouched, (high - low) / 2 - part, np.inf)
+
+    @property
+    def vouched(self) -> NDArray[np.bool_]:
+        """Where the ends are certified."""
+        return np.isfinite(self.discretisation)
 
     def divided(self, rows: float) -> CutBins:
         """The same as shares of a number of `rows`."""
-        return CutBins(*(_fixed(part / rows) for part in (self.low, self.high, self.discretisation)))
+        low, high = (np.minimum(end / rows, 1.0) for end in (self.low, self.high))
+        return CutBins(*map(_fixed, (low, high, self.discretisation / rows)))
 
     def told(self, *, unit: str, beta: float) -> list[str]:
         """What is certain, in sentences without a full stop, for terminals and pages.
@@ -52,8 +63,8 @@ class CutBins:
         """
         said = ["uncertified: rows are taken to be spread evenly in the bins that are cut"]
         digits, sure = 0 if unit == "people" else 5, f"with probability {1 - beta:g}"
-        if not np.isfinite(self.high).all():
-            return said
+        if not self.vouched.all():
+            return said if self.vouched.any() else [*said, "nothing is proved of the error"]
         if self.high.ndim:
             part = f"{float(self.discretisation.max(initial=0.0)):,.{digits}f}"
             return [*said, f"all within the error {sure}; bins are at most ± {part} of it"]

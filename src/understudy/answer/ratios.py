@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,9 @@ from numpy.typing import NDArray
 from understudy.answer.answer import Answer
 from understudy.answer.counts import CellCounts, Floats, RowBounds
 from understudy.answer.cut_bins import CutBins
+
+Ends: TypeAlias = tuple[Floats, Floats]
+"""The least and the largest that numbers can be."""
 
 
 def share(cells: CellCounts, rows: RowBounds) -> Answer:
@@ -38,23 +42,20 @@ def share(cells: CellCounts, rows: RowBounds) -> Answer:
     reach = None if told is None else told()
     expected = None if reach is None else np.full(counted.value.shape, reach.error)
     vouched = np.isfinite(cells.half_width)
-    below, above = (np.where(vouched, off, 0.0) for off in (cells.below, cells.above))
-    low, high = np.zeros(below.shape), np.ones(below.shape)
-    if rows.least > 0:
-        low = np.clip((cells.centre - below) / rows.most, 0, 1)
-        high = np.clip((cells.centre + above) / rows.least, 0, 1)
+    low, high = _ends_of_share(cells, rows)
     scale = rows.estimate or rows.bound or max(rows.least, 1.0)
     noisy = (low + high) / 2 if rows.estimate is None or rows.least <= 0 else cells.centre / scale
+    noisy = np.where(vouched, noisy, counted.noisy / scale)
     value = np.clip(noisy, low, high)
     return replace(
         counted,
-        value=np.where(vouched, value, counted.value / scale),
+        value=value,
         error=np.where(vouched, np.maximum(high - value, value - low), np.inf),
-        noisy=np.where(vouched, noisy, counted.noisy / scale),
+        noisy=noisy,
         population_error=expected,
         population_beta=None if reach is None else reach.beta,
         population_theorem=None if reach is None else reach.theorem,
-        cut_bins=_cut_bins(low, high, lambda: share(cells.without_bins(), rows), cells),
+        cut_bins=_cut_bins((low, high), vouched, lambda: _ends_of_share(cells.without_bins(), rows), cells),
         low=None if counted.low is None else low,
         high=None if counted.high is None else high,
     )
@@ -69,18 +70,18 @@ def rate(meeting: CellCounts, others: CellCounts) -> Answer:
     interval is wide, at most 0 to 1, and the value its middle where no estimate is left. No theorem gives the
     population error of a ratio here.
     """
-    known = np.isfinite(meeting.half_width) & np.isfinite(others.half_width)
-    low, high = np.zeros(known.shape), np.ones(known.shape)
-    least, most = _ends(meeting, known)
-    fewest, largest = _ends(others, known)
-    np.divide(least, least + largest, out=low, where=known & (least + largest > 0))
-    np.divide(most, most + fewest, out=high, where=known & (most + fewest > 0))
+    vouched = np.isfinite(meeting.half_width) & np.isfinite(others.half_width)
+    low, high = _ends_of_rate(meeting, others)
     centre, rest = np.maximum(meeting.centre, 0.0), np.maximum(others.centre, 0.0)
     noisy = (low + high) / 2
     np.divide(centre, centre + rest, out=noisy, where=centre + rest > 0)
     value = np.clip(noisy, low, high)
-    error = np.where(known, np.maximum(high - value, value - low), np.inf)
+    error = np.where(vouched, np.maximum(high - value, value - low), np.inf)
     has_middles = meeting.answer.low is None or others.answer.low is None
+
+    def bare() -> Ends:
+        return _ends_of_rate(meeting.without_bins(), others.without_bins())
+
     return replace(
         meeting.answer,
         value=value,
@@ -89,22 +90,48 @@ def rate(meeting: CellCounts, others: CellCounts) -> Answer:
         population_error=None,
         population_beta=None,
         population_theorem=None,
-        cut_bins=_cut_bins(
-            low, high, lambda: rate(meeting.without_bins(), others.without_bins()), meeting, others
-        ),
+        cut_bins=_cut_bins((low, high), vouched, bare, meeting, others),
         low=None if has_middles else low,
         high=None if has_middles else high,
     )
 
 
-def _cut_bins(low: Floats, high: Floats, bare: Callable[[], Answer], *cells: CellCounts) -> CutBins | None:
-    """What is certain of numbers that are made of counts with cut bins; None where no bin was cut."""
+def _ends_of_share(cells: CellCounts, rows: RowBounds) -> Ends:
+    """The least and the largest shares that counts and rows allow: 0 and 1 where nobody vouches for the counts."""
+    vouched = np.isfinite(cells.half_width)
+    low, high = np.zeros(vouched.shape), np.ones(vouched.shape)
+    if rows.least > 0:
+        least, most = _ends(cells, vouched)
+        low = np.where(vouched, np.minimum(least / rows.most, 1.0), low)
+        high = np.where(vouched, np.minimum(most / rows.least, 1.0), high)
+    return low, high
+
+
+def _ends_of_rate(meeting: CellCounts, others: CellCounts) -> Ends:
+    """The least and the largest rates that two counts allow: 0 and 1 where nobody vouches for one of them."""
+    vouched = np.isfinite(meeting.half_width) & np.isfinite(others.half_width)
+    low, high = np.zeros(vouched.shape), np.ones(vouched.shape)
+    least, most = _ends(meeting, vouched)
+    fewest, largest = _ends(others, vouched)
+    np.divide(least, least + largest, out=low, where=vouched & (least + largest > 0))
+    np.divide(most, most + fewest, out=high, where=vouched & (most + fewest > 0))
+    return low, high
+
+
+def _cut_bins(
+    ends: Ends, vouched: NDArray[np.bool_], bare: Callable[[], Ends], *cells: CellCounts
+) -> CutBins | None:
+    """What is certain of numbers that are made of counts with cut bins; None where no bin was cut.
+
+    `bare` gives the ends that there would be if rows were spread evenly in their bins.
+    """
     if all(one.cut_bins is None for one in cells):
         return None
-    return CutBins.beyond(low, high, bare().error)
+    least, most = bare()
+    return CutBins.beyond(*ends, np.where(vouched, (most - least) / 2, np.inf))
 
 
-def _ends(cells: CellCounts, known: NDArray[np.bool_]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _ends(cells: CellCounts, known: NDArray[np.bool_]) -> Ends:
     """The least and the most that counts can be, never below 0; the counts themselves where nothing is known."""
     below, above = (np.where(known, off, 0.0) for off in (cells.below, cells.above))
     return np.maximum(cells.centre - below, 0.0), np.maximum(cells.centre + above, 0.0)

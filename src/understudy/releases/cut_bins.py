@@ -46,7 +46,6 @@ def cut_counts(
     around = best(Marginal(declared, marginal.by, outer))
     alone = whole_groups(marginal, declared)
     # A group that is a part of a declared cell holds no whole bin, and at most its cell.
-    own = np.where(alone, declared_groups(marginal, declared, (whole.high - whole.low) / 2), 0.0)
     low = np.where(alone, np.maximum(declared_groups(marginal, declared, whole.low), 0.0), 0.0)
     high = declared_groups(marginal, declared, around.high)
     if alone.all():
@@ -57,7 +56,10 @@ def cut_counts(
         )
     possible = _possible(marginal)
     low, high = np.where(possible, np.minimum(low, high), 0.0), np.where(possible, high, 0.0)
-    return np.clip(estimate, low, high), CutBins.beyond(low, high, np.where(possible, own, 0.0))
+    # Where the whole bins are not certified and all around them is, what lies between is not due to cut bins.
+    own = np.where(alone, declared_groups(marginal, declared, (whole.high - whole.low) / 2), 0.0)
+    own = np.where(np.isfinite(high), np.minimum(own, (high - low) / 2), np.inf)
+    return np.clip(estimate, low, high), CutBins.beyond(low, high, own)
 
 
 def _shared_out(

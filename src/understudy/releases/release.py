@@ -151,7 +151,10 @@ class Release:
         if self.rows_are_public:
             finite = np.isfinite(cut.high)
             most = np.where(finite, np.minimum(cut.high, self.rows), cut.high)
-            value, cut = np.minimum(value, most), CutBins.beyond(cut.low, most, cut.own)
+            value, cut = (
+                np.minimum(value, self.rows),
+                CutBins.beyond(np.minimum(cut.low, most), most, cut.own),
+            )
         error = np.maximum(cut.high - value, value - cut.low)
         told = Answer(marginal, value, error, value, self._nothing, self.beta, "uncertified", cut_bins=cut)
         return CellCounts(told, value, error, cut_bins=cut)
