@@ -67,6 +67,36 @@ def test_an_interval_that_lies_unevenly_is_told_by_its_ends(tmp_path):
     assert any(line.endswith("between 0.13333 and 0.30000") for line in told)
 
 
+@pytest.fixture
+def cut(tmp_path):
+    """The folder of a release in which each pair of age and sex has between 20 and 90 people."""
+    made = release(tiny_release.project(), "2-way", epsilon=1, method=tiny_release.tiny)
+    counts = np.full(made.domain.shape(("age", "sex")), 50.0)
+    pair = MarginalAnswer(("age", "sex"), counts, counts - 30, counts + 40, "measured")
+    answers = [pair if answer.clique == pair.clique else answer for answer in made.answers]
+    replace(made, answers=tuple(answers)).save(tmp_path / "cut", rows=0)
+    return tmp_path
+
+
+def test_of_a_cut_bin_the_certified_ends_are_told(cut):
+    """Counts of whole bins are in 20 to 90, with all of those that are cut in 40 to 180: no group is empty."""
+    told = call(
+        "ask", "--release", "cut", "count age < 28 by sex", "share age < 28 by sex", "count age < 28 by smoker",
+        "SELECT sex, count(*) AS n FROM people WHERE age < 28 GROUP BY sex", cwd=cut,
+    ).stdout.splitlines()  # fmt: skip
+    counted, shared = (line.split("  ") for line in told if line.startswith("  F ") and "between" in line)
+    assert [counted[-1], shared[-1]] == ["between 20 and 180", "between 0.03333 and 0.30000"]
+    assert "  all within their bounds with probability 0.95; bins are at most ± 45 of that" in told
+    assert (
+        sum(line.endswith("error unknown") for line in told) == 3
+    )  # age and smoker were not counted together
+    assert not any("consistent with 0" in line for line in told)
+    call("ask", "--release", "cut", "count age < 28 by sex", "-o", "cut.csv", cwd=cut)
+    head, first, *_ = (cut / "cut.csv").read_text().splitlines()
+    assert head == '"sex","value","error","noisy","low","high"'
+    assert first.endswith(",20,180")
+
+
 def test_rows_are_written_where_they_are_wanted(ask, tmp_path):
     assert "3 rows" in ask("count by age", "-o", "ages.csv").stdout
     assert (tmp_path / "ages.csv").read_text().startswith('"age"')

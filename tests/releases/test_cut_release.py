@@ -53,6 +53,18 @@ def test_a_cut_bin_is_shared_out_evenly_between_certified_ends(made):
     assert (FRAME["age"] < 28).sum() <= float(told.cut_bins.high)
 
 
+def test_a_frame_and_a_bar_have_the_certified_ends(made):
+    told = made.answer("count age < 28")
+    assert told.cut_bins is not None
+    assert told.to_frame().column_names == ["value", "error", "noisy", "low", "high"]
+    assert told.interval(0) == (float(told.cut_bins.low), float(told.cut_bins.high))
+    [bar] = told._bars(1)
+    assert (bar.low, bar.high) == told.interval(0)
+    unknown = made.answer("count age < 28 and income < 1234.5")
+    assert unknown.interval(0) is None
+    assert unknown._bars(1)[0].high is None
+
+
 def test_whole_bins_are_answered_as_ever(made):
     for question in ("count age < 65", "count age < 65 and age >= 0", "count income < 1000 by income"):
         told = made.answer(question)

@@ -13,9 +13,11 @@ import understudy as us
 from page_visitor import PageVisitor
 from program import call
 from served_town import ServedTown, served_town
+from understudy.answer.plain import without_infinity
 from understudy.answer.sql_answer import SqlAnswer
 from understudy.errors import QueryError
 from understudy.server import release_answers
+from understudy.server.pages.answers import shown_answer
 from understudy.server.problems import Problem, problem_of
 from understudy.server.release_answers import ReleaseAnswers
 from understudy.server.served_releases import ServedReleases
@@ -113,11 +115,22 @@ def test_the_page_of_a_release_answers(town: ServedTown):
     assert "rows are taken to be spread evenly in the bins that are cut" in cut
     assert "bins are ± " in said
     [bound] = [line.strip() for line in said.splitlines() if "bins are ± " in line]
-    assert f"B{bound[1:]}." in cut
+    assert f"{bound[0].upper()}{bound[1:]}." in cut
     assert "nobody vouches" not in cut
     refused = ada.get("/releases/2026-spring?question=count+by+colour")
     assert refused.status == 422
     assert "colour" in refused.text
+
+
+def test_a_page_shows_the_certified_ends_of_a_cut_bin(town: ServedTown):
+    made = us.Release.load(town.folder / "releases" / "2026-spring")
+    told = made.answer("share age < 33 by age")
+    assert told.cut_bins is not None
+    shown = shown_answer(without_infinity(told.as_dict()))
+    ends = zip(told.cut_bins.low.tolist(), told.cut_bins.high.tolist(), strict=True)
+    assert [(cell.low, cell.high) for _, (cell,) in shown.rows] == list(ends)
+    unknown = without_infinity(made.answer("share age < 33 and smoker = true by sex").as_dict())
+    assert {cell.reach for _, (cell,) in shown_answer(unknown).rows} == {"no bound"}
 
 
 # ---- limits

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import islice
+from math import isfinite
 from typing import TYPE_CHECKING, Any, Literal, Protocol, cast, overload
 
 import numpy as np
@@ -185,6 +186,23 @@ class Answer:
             return f"{self.unit} over {self.query.where.describe()}{groups}"
         return f"{self.measure} {self.query.where.describe()}{groups}"
 
+    @property
+    def ends(self) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+        """Ends of intervals that need not lie evenly around `value`, also those of `cut_bins`; None elsewhere."""
+        if self.cut_bins is not None:
+            return self.cut_bins.low, self.cut_bins.high
+        return None if self.low is None or self.high is None else (self.low, self.high)
+
+    def interval(self, i: int) -> tuple[float, float] | None:
+        """The ends of the interval of the cell `i`, in the order of `rows`; None where nothing is proved of it."""
+        value, error = float(self.value.flat[i]), float(self.error.flat[i])
+        if self.low is None and not isfinite(error):
+            return None
+        if self.ends is None:
+            return value - error, value + error
+        low, high = self.ends
+        return float(low.flat[i]), float(high.flat[i])
+
     def rows(self) -> list[tuple[tuple[str, ...], float, float]]:
         """The labels, the value and the error of each cell, in the unit of the answer and the domain's order."""
         cells = zip(self.query.labels(), self.value.ravel(), self.error.ravel(), strict=True)
@@ -202,7 +220,8 @@ class Answer:
     def to_frame(self, backend: str = "pyarrow") -> Any:
         """A frame with a row for each cell: its labels, `value` (or `share`, or `rate`), `error` and `noisy`.
 
-        Where an interval need not lie evenly around its value, the frame has `low` and `high` as well, its ends.
+        Where an interval need not lie evenly around its value, the frame has its ends as well, `low` and `high`,
+        also those of `cut_bins`.
 
         `backend` is pyarrow, pandas, polars, or another that `answer.frames` names; a `ParameterError` where it is
         unknown or not installed.
@@ -230,10 +249,10 @@ class Answer:
 
     def _bars(self, most: int) -> list[ErrorBar]:
         """The interval of each cell, up to a number of them."""
-        if self.low is None or self.high is None:
+        if self.ends is None:
             return [ErrorBar.around(value, error) for _, value, error in self._first(most)]
-        cells = islice(zip(self.low.flat, self.value.flat, self.high.flat, strict=True), most)
-        return [ErrorBar(float(value), float(low), float(high)) for low, value, high in cells]
+        values = islice(self.value.flat, most)
+        return [ErrorBar(float(value), *(self.interval(i) or ())) for i, value in enumerate(values)]
 
     def _first(self, most: int) -> list[tuple[tuple[str, ...], float, float]]:
         """`rows` up to a number of cells: the others are not named, however many there are."""

@@ -63,13 +63,11 @@ class CutBins:
         """
         said = ["uncertified: rows are taken to be spread evenly in the bins that are cut"]
         digits, sure = 0 if unit == "people" else 5, f"with probability {1 - beta:g}"
-        if not self.vouched.all():
-            return said if self.vouched.any() else [*said, "nothing is proved of the error"]
-        if self.high.ndim:
-            part = f"{float(self.discretisation.max(initial=0.0)):,.{digits}f}"
-            return [*said, f"all within the error {sure}; bins are at most ± {part} of it"]
-        ends = f"{float(self.low):,.{digits}f} and {float(self.high):,.{digits}f}"
-        return [*said, f"between {ends} {sure}; bins are ± {float(self.discretisation):,.{digits}f} of that"]
+        if not self.vouched.any():
+            return [*said, "nothing is proved of the error"]
+        part = f"{float(self.discretisation[self.vouched].max()):,.{digits}f}"
+        most = "at most " if self.high.ndim else ""
+        return [*said, f"all within their bounds {sure}; bins are {most}± {part} of that"]
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> CutBins:

@@ -47,10 +47,7 @@ class Answered(Protocol):
     def noisy(self) -> NDArray[np.float64]: ...
 
     @property
-    def low(self) -> NDArray[np.float64] | None: ...
-
-    @property
-    def high(self) -> NDArray[np.float64] | None: ...
+    def ends(self) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None: ...
 
     @property
     def measure(self) -> str: ...
@@ -100,13 +97,18 @@ def answer_frame(answer: Answered, backend: str = "pyarrow") -> Any:
     by = list(answer.query.by)
     labels = [list(cell) for cell in answer.query.labels()]
     columns: dict[str, Any] = {name: [cell[i] for cell in labels] for i, name in enumerate(by)}
-    ends = () if answer.low is None or answer.high is None else ("low", "high")
-    for name in ("value", "error", "noisy", *ends):
-        free = answer.measure if name == "value" else name
+    for name, numbers in told_numbers(answer).items():
+        free = name
         while free in columns:
             free += "_"
-        columns[free] = np.asarray(getattr(answer, name), dtype=np.float64).ravel()
+        columns[free] = np.asarray(numbers, dtype=np.float64).ravel()
     return to_frame(columns, backend)
+
+
+def told_numbers(answer: Answered) -> dict[str, NDArray[np.float64]]:
+    """What a frame tells of each cell, under the names that its columns have where no attribute is called so."""
+    low_and_high = {} if answer.ends is None else dict(zip(("low", "high"), answer.ends, strict=True))
+    return {answer.measure: answer.value, "error": answer.error, "noisy": answer.noisy, **low_and_high}
 
 
 def _check_backend(backend: str) -> None:

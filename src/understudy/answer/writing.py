@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from understudy.answer.answer import Answer
+from understudy.answer.frames import told_numbers
 from understudy.answer.plain import plain_scalar
 from understudy.answer.sql_answer import SqlAnswer
 from understudy.errors import ParameterError
@@ -90,10 +91,9 @@ def tables(answer: Answer | SqlAnswer) -> Iterator[Any]:
         return
     pa: Any = import_module("pyarrow")
     by, labels = answer.query.by, answer.query.cell_labels()
-    ends = () if answer.low is None or answer.high is None else ("low", "high")
-    numbers = {name: getattr(answer, name).reshape(-1) for name in ("value", "error", "noisy", *ends)}
+    numbers = {name: told.reshape(-1) for name, told in told_numbers(answer).items()}
     names = list(by)
-    for name in (answer.measure, "error", "noisy", *ends):
+    for name in numbers:
         names.append(name + "_" * sum(other.rstrip("_") == name for other in by))
     for start in range(0, answer.value.size, ROWS):
         cells = list(islice(labels, ROWS))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import compress, islice
-from math import isfinite
 
 import numpy as np
 
@@ -125,13 +124,13 @@ def _shown_cells(answer: Answer) -> int:
 
 def _interval(answer: Answer, i: int, digits: int) -> str:
     """How far the number of cell i may be off, in words."""
-    value, error = float(answer.value.flat[i]), float(answer.error.flat[i])
-    if answer.low is not None and answer.high is not None:
-        low, high = float(answer.low.flat[i]), float(answer.high.flat[i])
-        return f"between {low:,.{digits}f} and {high:,.{digits}f}{_doubt(answer, low, high)}"
-    if not isfinite(error):
+    ends = answer.interval(i)
+    if ends is None:
         return "error unknown"
-    return f"± {error:,.{digits}f}{_doubt(answer, value - error, value + error)}"
+    low, high = ends
+    if answer.ends is not None:
+        return f"between {low:,.{digits}f} and {high:,.{digits}f}{_doubt(answer, low, high)}"
+    return f"± {float(answer.error.flat[i]):,.{digits}f}{_doubt(answer, low, high)}"
 
 
 def _doubt(answer: Answer, low: float, high: float) -> str:

@@ -165,9 +165,14 @@ def _of_cells(plain: Mapping[str, Any]) -> Parts:
     unit = str(plain.get("unit", ""))
     listed = plain.get("rows", [{"cell": [], "value": plain.get("value"), "error": plain.get("error")}])
     released = [_around(row["value"], row["error"]) for row in listed]
-    if "low" in plain and "high" in plain:  # the ends need not lie evenly around the value
-        ends = zip(listed, flat_numbers(plain["low"]), flat_numbers(plain["high"]), strict=True)
-        released = [Released(row["value"], low, high) for row, low, high in ends]
+    cut = plain.get("cut_bins")
+    told = cut or plain
+    if "low" in told and "high" in told:  # the ends need not lie evenly around the value
+        ends = zip(released, flat_numbers(told["low"]), flat_numbers(told["high"]), strict=True)
+        released = [  # of what nobody vouches for nothing is proved
+            number if cut is not None and number.high is None else Released(number.value, low, high)
+            for number, low, high in ends
+        ]
     rows: Rows = tuple(
         (tuple(str(label) for label in row["cell"]), (number,))
         for row, number in zip(listed, released, strict=True)
