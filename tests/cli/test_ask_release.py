@@ -91,6 +91,11 @@ def test_of_a_cut_bin_the_certified_ends_are_told(cut):
         sum(line.endswith("error unknown") for line in told) == 3
     )  # age and smoker were not counted together
     assert not any("consistent with 0" in line for line in told)
+    assert any(line.startswith("  F  ") and line.endswith("[20, 180]") for line in told)  # the SELECT
+    assert "  all within their bounds with probability 0.95" in told
+    assert not any("nothing is proved of its error" in line for line in told)
+    bare = call("ask", "--release", "cut", "SELECT count(*) FROM people WHERE age < 28 AND smoker", cwd=cut)
+    assert "[0, 600]" in bare.stdout  # all that is known is how many people there are
     call("ask", "--release", "cut", "count age < 28 by sex", "-o", "cut.csv", cwd=cut)
     head, first, *_ = (cut / "cut.csv").read_text().splitlines()
     assert head == '"sex","value","error","noisy","low","high"'

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from urllib.parse import quote_plus
 
 import numpy as np
 import pytest
@@ -117,6 +118,13 @@ def test_the_page_of_a_release_answers(town: ServedTown):
     [bound] = [line.strip() for line in said.splitlines() if "bins are ± " in line]
     assert f"{bound[0].upper()}{bound[1:]}." in cut
     assert "nobody vouches" not in cut
+    statement = quote_plus("SELECT count(*) AS n FROM town WHERE age < 33")
+    stated = ada.get(f"/releases/2026-spring?question={statement}").text
+    assert (
+        "take rows to be spread evenly in the bins that are cut: nobody vouches for them. All bounds"
+        in stated
+    )
+    assert "certifies no error" not in stated
     refused = ada.get("/releases/2026-spring?question=count+by+colour")
     assert refused.status == 422
     assert "colour" in refused.text

@@ -97,6 +97,14 @@ class SqlAnswer:
         """The weakest of `sources`; `public` where nothing had to be measured."""
         return weakest(self.sources)
 
+    @property
+    def is_bounded(self) -> bool:
+        """Whether some released number has a bound on both sides."""
+        numbers = (_estimate(cell) for row in self.cells for cell in row)
+        return any(
+            number is not None and number.low is not None and number.high is not None for number in numbers
+        )
+
     def as_dict(self) -> dict[str, Any]:
         """The answer as plain values, which JSON can hold; a bound that does not exist is null."""
         return {

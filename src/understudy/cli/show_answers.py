@@ -48,10 +48,7 @@ def show(
         price = f"takes {price_told(answer.cost, budget)}" if charged is None else charged.told(budget)
     remark = None if charged is None else charged.remark
     if answer.source == "uncertified":  # there is no error to be within, or it is that of bins
-        lines = _of_cut_bins(answer)
-        if budget is None and not lines:
-            lines = ["uncertified: the stand-in alone answers, and nothing is proved of its error"]
-        for line in lines:
+        for line in _of_uncertified(answer, is_released=budget is None):
             say(f"  {line}")
         say(f"  {price}")
         return
@@ -81,11 +78,19 @@ def certainty_told(beta: float) -> str:
     return f"with probability {1 - beta:g}" if beta else "for sure (bounded noise)"
 
 
-def _of_cut_bins(answer: Answer | SqlAnswer) -> list[str]:
-    """What is certain of an answer whose conditions cut bins that a release knows as a whole only."""
-    if isinstance(answer, SqlAnswer) or answer.cut_bins is None:
+def _of_uncertified(answer: Answer | SqlAnswer, *, is_released: bool) -> list[str]:
+    """What is certain of an answer whose values nobody vouches for."""
+    if isinstance(answer, Answer) and answer.cut_bins is not None:
+        return answer.cut_bins.told(unit=answer.unit, beta=answer.beta)
+    if not is_released:
         return []
-    return answer.cut_bins.told(unit=answer.unit, beta=answer.beta)
+    if not isinstance(answer, SqlAnswer) or not answer.is_bounded:
+        return ["uncertified: the stand-in alone answers, and nothing is proved of its error"]
+    return [
+        "uncertified: values are the stand-in's, or rows are taken to be spread evenly in the bins that are cut",
+        f"all within their bounds {certainty_told(answer.beta)}",
+        *([UNCERTIFIED_ORDER] if answer.order == "uncertified" else []),
+    ]
 
 
 def _rows(answer: Answer, everything: bool) -> list[tuple[str, ...]]:

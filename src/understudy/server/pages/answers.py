@@ -109,6 +109,11 @@ class ShownAnswer:
         )
 
     @property
+    def is_bounded(self) -> bool:
+        """Whether some number has a bound on both sides."""
+        return any(cell.low is not None and cell.high is not None for _, cells in self.rows for cell in cells)
+
+    @property
     def is_uncertified(self) -> bool:
         return self.source == "uncertified"
 
