@@ -67,6 +67,15 @@ def as_text(amount: int) -> str:
     return f"{amount} byte{'' if amount == 1 else 's'}"
 
 
+def rounded_down(amount: int) -> int:
+    """A number with two digits: the next one that is not larger.
+
+    >>> rounded_down(12_601_234_944), rounded_down(107), rounded_down(8)
+    (12000000000, 100, 8)
+    """
+    return amount - amount % 10 ** max(len(str(amount)) - 2, 0)
+
+
 def rounded_up(amount: int) -> int:
     """An amount of memory with two digits, or three that begin with a one: the next one that is not smaller.
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 import understudy as us
+from understudy import memory
 from understudy.declaration.file import parse
 from understudy.errors import (
     DomainError,
@@ -232,6 +233,18 @@ def test_the_memory_and_the_rows_that_a_refusal_names_are_enough(size, memory, m
         tighter = int(number) * 9 // 10 if name == "memory" else -(-int(number) * 12 // 10)
         with pytest.raises(UnderstudyError):  # and it is not much more than enough
             us.forecast(about, "2-way", **{**asked, name: tighter})
+
+
+def test_more_seconds_than_the_machine_has_memory_for_are_told_the_limit_that_fits(monkeypatch):
+    """Nothing but what is said decides the sizes, so that the machine's memory must be said to limit them."""
+    monkeypatch.setattr(memory, "physical", lambda: 2_150_000_000)
+    about = project(SIZES["wide"], DELTA)
+    asked: dict[str, Any] = {"epsilon": 1, "method": "adaptive", "seconds": 1000}
+    with pytest.raises(RefusedError, match="no larger than fits, with `memory=1000000000`, then") as refused:
+        us.forecast(about, "2-way", **asked)
+    assert "at least" not in str(refused.value)
+    assert us.forecast(about, "2-way", **asked, memory=10**9).need.total <= 10**9
+    assert about.ledger.spent.units == 0
 
 
 @pytest.mark.parametrize("wrong", [0, -1, True, 1.5, "8GB"])

@@ -11,7 +11,7 @@ from copy import copy
 from dataclasses import replace
 from fractions import Fraction
 
-from understudy.memory import as_text, physical, rounded_up
+from understudy.memory import as_text, physical, rounded_down, rounded_up
 from understudy.releases import methods
 from understudy.releases.demand import common, limit_of, need_of, row_bytes
 from understudy.releases.method_options import Options
@@ -86,10 +86,13 @@ def room_for_all(run: Run) -> str:
 
 
 def _ways_to_fit(run: Run, method: Method | None, options: Options) -> list[str]:
-    """Fewer synthetic rows, or more memory, where a method that does not fit would fit then."""
+    """Fewer synthetic rows, or another limit of memory, where a method that does not fit would fit then."""
     fewer, enough = _fewer_rows(run, method, options), _enough_memory(run, method, options)
     ways = [] if fewer is None else [(f"draw fewer synthetic rows, at most `rows={fewer[0]}`", fewer[1])]
-    ways += [] if enough is None else [(f"allow more memory, at least `memory={enough[0]}`", enough[1])]
+    if enough is not None:
+        is_more = enough[0] > limit_of(run)
+        told = "allow more memory, at least" if is_more else "let the stand-in be no larger than fits, with"
+        ways.append((f"{told} `memory={enough[0]}`", enough[1]))
     if len({name for _, name in ways}) == 1:
         return [f"{', or '.join(way for way, _ in ways)}, then {ways[0][1]} fits"]
     return [f"{way}, then {name} fits" for way, name in ways]
@@ -105,11 +108,14 @@ def _considered(run: Run, method: Method | None, options: Options) -> list[Metho
 def _enough_memory(run: Run, method: Method | None, options: Options) -> tuple[int, str] | None:
     """The least memory, in round bytes, with which a method fits that does not, and its name; None if none does.
 
-    More than the machine has is not proposed.
+    More than the machine has is not proposed. Sizes never depend on the machine, but a stand-in whose size follows
+    from `seconds` is made smaller where a limit is given: where nothing was said, and half of the machine's memory
+    is enough for that, all of this half is proposed.
     """
+    usual = rounded_down(limit_of(run)) if run.memory is None else 0
     found: list[tuple[int, str]] = []
     for one in _considered(run, method, options):
-        amount = rounded_up(need_of(_allowing(run, UNLIMITED), one, options).total)
+        amount = max(rounded_up(need_of(_allowing(run, UNLIMITED), one, options).total), usual)
         if amount <= physical() and fits(one, _allowing(run, amount), options):
             found.append((amount, one.name))
     if not found:
@@ -128,7 +134,7 @@ def _fewer_rows(run: Run, method: Method | None, options: Options) -> tuple[int,
     for one in _considered(run, method, options):
         without = need_of(_drawing(_allowing(run, limit_of(run)), 0), one, options).total
         rows = (limit_of(run) - without) // row_bytes(run.domain)
-        rows -= rows % 10 ** max(len(str(max(rows, 0))) - 2, 0)
+        rows = rounded_down(max(rows, 0))
         if FEWEST <= rows < now and fits(one, _drawing(run, rows), options):
             found.append((rows, one.name))
     if not found:
