@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tracemalloc
 from typing import Any
 
@@ -207,6 +208,24 @@ def test_the_forecast_of_memory_covers_what_is_allocated(method, order):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert need.total / 10 <= peak <= need.total + 8_000_000
+
+
+def test_the_forecast_with_a_limit_of_memory_is_of_what_will_be_taken():
+    """Neither of the least that the method could do with, nor of more than the limit."""
+    p = project([10, 10, 10, 10], 300)
+
+    def need(**limits: float) -> int:
+        return us.forecast(p, us.marginals(2), epsilon=0.1, method="adaptive", **limits).need.total
+
+    usual, more = need(), need(seconds=20)
+    assert need(memory=10**10) == usual < more == need(memory=10**11, seconds=20)
+    assert usual / 5 < need(memory=usual // 2) <= usual // 2
+    assert usual < need(memory=2 * usual, seconds=20) <= 2 * usual
+    with pytest.raises(UnderstudyError, match=r"Allow more memory, at least `memory=(\d+)`") as refused:
+        need(memory=1)
+    least = int(re.findall(r"`memory=(\d+)`", str(refused.value))[0])
+    for limit in (least, least * 11 // 10, least * 2):
+        assert need(memory=limit) <= limit
 
 
 @pytest.mark.parametrize(

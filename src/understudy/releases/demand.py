@@ -155,8 +155,13 @@ class Needs(Protocol):
 
 def stand_in(run: Run, method: Needs, options: Options) -> Demand:
     """What a method needs beside the answers: its stand-in, and the counts of its largest look."""
-    looks = sum(run.domain.size(clique) for clique in method.looked_at(run))
-    return Demand({"the stand-in": method.held(run, options), "counts": COUNT_BYTES * looks})
+    counts = _counted_at_once(run, method.looked_at(run))
+    return Demand({"the stand-in": method.held(run, options), "counts": counts})
+
+
+def _counted_at_once(run: Run, cliques: Sequence[Clique]) -> int:
+    """Bytes of the counts of a look."""
+    return COUNT_BYTES * sum(map(run.domain.size, cliques))
 
 
 def obstacle(run: Run, method: Needs, options: Options) -> str:
@@ -202,12 +207,19 @@ def _tree(run: Run, most: int) -> int:
 
 
 def of_adaptive(run: Run, options: Options) -> int:
-    """The tree, and the last sweep where it may be made; with a limit, the rule fits both into what is left."""
-    if run.memory is not None:
-        return _tree(run, LEAST_CELLS)
-    limits = limits_of(run.workload, None, options.get("seconds"))
+    """The tree, and the last sweep where it may be made; with a limit, the rule fits both into what is left.
+
+    Where less is left than the least tree takes, that is told: the release is refused then.
+    """
+    least = _tree(run, LEAST_CELLS)
+    beside = common(run).total + _counted_at_once(run, candidates(run))
+    left = None if run.memory is None else run.memory - beside
+    if left is not None and left <= least:
+        return least
+    limits = limits_of(run.workload, run.memory, options.get("seconds"))
     numbers = numbers_swept(run.domain, run.workload.cliques)
-    return _tree(run, limits.cells) + BYTES_PER_SWEPT * (numbers if numbers <= limits.swept else 0)
+    taken = _tree(run, limits.cells) + BYTES_PER_SWEPT * (numbers if numbers <= limits.swept else 0)
+    return taken if left is None else min(taken, left)
 
 
 def of_aim(run: Run, options: Options) -> int:

@@ -115,7 +115,7 @@ def _enough_memory(run: Run, method: Method | None, options: Options) -> tuple[i
     usual = rounded_down(limit_of(run)) if run.memory is None else 0
     found: list[tuple[int, str]] = []
     for one in _considered(run, method, options):
-        amount = max(rounded_up(need_of(_allowing(run, UNLIMITED), one, options).total), usual)
+        amount = max(rounded_up(_least_need(run, one, options)), usual)
         if amount <= physical() and fits(one, _allowing(run, amount), options):
             found.append((amount, one.name))
     if not found:
@@ -132,8 +132,7 @@ def _fewer_rows(run: Run, method: Method | None, options: Options) -> tuple[int,
     now = common(run).parts["synthetic rows"] // row_bytes(run.domain)
     found: list[tuple[int, str]] = []
     for one in _considered(run, method, options):
-        without = need_of(_drawing(_allowing(run, limit_of(run)), 0), one, options).total
-        rows = (limit_of(run) - without) // row_bytes(run.domain)
+        rows = (limit_of(run) - _least_need(_drawing(run, 0), one, options)) // row_bytes(run.domain)
         rows = rounded_down(max(rows, 0))
         if FEWEST <= rows < now and fits(one, _drawing(run, rows), options):
             found.append((rows, one.name))
@@ -141,6 +140,11 @@ def _fewer_rows(run: Run, method: Method | None, options: Options) -> tuple[int,
         return None
     rows, name = max(found)
     return rows, name if method is not None else best(_drawing(run, rows), options) or name
+
+
+def _least_need(run: Run, method: Method, options: Options) -> int:
+    """The bytes of memory that a method needs with as small a stand-in as it can have."""
+    return need_of(_allowing(run, 1), method, options).total
 
 
 def _allowing(run: Run, memory: int) -> Run:
