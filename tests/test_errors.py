@@ -112,6 +112,7 @@ def test_codes_do_not_change():
         "RefusedError": "refused",
         "InsufficientBudgetError": "budget",
         "PriceRoseError": "price-rose",
+        "RefusedAfterChargeError": "refused-after-charge",
         "RequestConflictError": "request-conflict",
         "OvertakenError": "overtaken",
         "HandleClosedError": "handle-closed",

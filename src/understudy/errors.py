@@ -16,6 +16,7 @@ UnderstudyError
 └── RefusedError          a well-formed request that this project does not grant
     ├── InsufficientBudgetError  carries what was requested and what remains
     ├── PriceRoseError           costs more than whoever asked has agreed to
+    ├── RefusedAfterChargeError  refused when something was bought for it already; carries what was charged
     ├── RequestConflictError     one request id, two different questions
     ├── OvertakenError           another process took this step of a journal first
     ├── HandleClosedError        a sparse vector, a holdout or the like that has given all its answers
@@ -245,7 +246,10 @@ class ServerError(UnderstudyError, ConnectionError):
 
 
 class RefusedError(UnderstudyError):
-    """A well-formed request that this project does not grant. Nothing was spent."""
+    """A well-formed request that this project does not grant. Nothing was spent.
+
+    One that was charged for before it was refused is a `RefusedAfterChargeError`, and says so.
+    """
 
     code = "refused"
 
@@ -322,6 +326,44 @@ class PriceRoseError(RefusedError):
             remedy="Nothing more was bought; what was bought before stays known. Ask for the price again, or "
             "agree to more",
         )
+
+
+class RefusedAfterChargeError(RefusedError):
+    """A question to a session was refused when something was bought for it already, which stays known.
+
+    `why` is the reason of the refusal, and `remedy` what to ask instead.
+
+    charged    what was charged for it, in `currency`
+    share      the part of the whole budget that this is
+    remaining  what is left now of the budget for whoever asked, in `currency`
+    currency   that of the budget: `epsilon` or `rho`
+    """
+
+    code = "refused-after-charge"
+
+    def __init__(
+        self, why: str, *, remedy: str, charged: float, share: float, remaining: float, currency: str
+    ) -> None:
+        self.charged = charged
+        self.share = share
+        self.remaining = remaining
+        self.currency = currency
+        super().__init__(
+            f"{why}. {currency} {charged:.4g} was charged for that ({_percent(share)} of the budget), and what "
+            f"was bought stays known; {currency} {remaining:.4g} remains",
+            remedy=remedy[:1].upper() + remedy[1:],
+        )
+
+
+def _percent(share: float) -> str:
+    """A part of the budget, with two digits.
+
+    >>> _percent(1.0), _percent(0.5605), _percent(0.00061), _percent(0.0000004)
+    ('100%', '56%', '0.061%', 'less than 0.01%')
+    """
+    if share < 0.0001:
+        return "less than 0.01%"
+    return f"{100 * share:.0f}%" if share >= 0.095 else f"{100 * share:.2g}%"
 
 
 class RequestConflictError(RefusedError):

@@ -244,6 +244,42 @@ def test_answers_before_a_refused_question_are_not_lost(run, folder, monkeypatch
     assert [answer["question"] for answer in alone["answers"]] == [questions[1]]
 
 
+def test_nothing_is_counted_for_an_error_whose_price_cannot_be_paid(run, folder):
+    declare(folder, "120]", "120], resolution: 1")
+    asked = ("ask", "--session", "a", "--alpha", "0.05", "SELECT sex, avg(age) FROM people GROUP BY sex")
+    remedy = "ask without --error first"
+    for yes in ((), ("--yes",)):
+        assert remedy in run(*asked, "--error", "0.5", *yes, status=1)
+        told = json.loads(run(*asked, "--error", "0.5", *yes, "--json", status=1))
+        assert told["error"]["kind"] == "InsufficientBudgetError"
+    told = json.loads(run(*asked, "--error", "0.5", "--dry-run", "--json", status=1))
+    assert [one["payable"] for one in told] == [False]
+    assert json.loads(run("ledger", "show", "--json"))["entries"] == 0
+    assert "Say --yes" in run(
+        *asked, status=2
+    )  # counting the rows has a price of its own, which is asked about
+
+
+def test_a_refusal_after_a_charge_tells_what_was_charged_and_what_is_left(run, folder):
+    declare(folder, "120]", "120], resolution: 1")
+    asked = ("ask", "--session", "a", "--alpha", "0.1", "--error", "40")
+    question = "SELECT avg(age) FROM people WHERE age >= 65 AND sex = 'F' AND age < 66"
+    said = " ".join(run(*asked, question, "--yes", status=1).split())
+    assert "the question was not answered: no precision is sure to keep an error of 40" in said
+    assert re.search(
+        r"epsilon \S+ was charged for that \(\S+ of the budget\), and what was bought stays known", said
+    )
+    assert re.search(r"\S+ of the budget left: epsilon \S+ of 1", said)
+    assert "given again" not in said
+    other = question.replace("'F'", "'M'")
+    told = json.loads(run(*asked, other, "--yes", "--json", status=1))
+    assert told["error"]["kind"] == "RefusedAfterChargeError"
+    spent = json.loads(run("ledger", "show", "--json"))
+    assert 0 < told["error"]["charged"]["epsilon"] == pytest.approx(told["error"]["share"])
+    assert told["remaining"] == {"epsilon": pytest.approx(1 - spent["spent"])}
+    assert (told["answers"], told["unanswered"]) == ([], [other])
+
+
 def test_several_questions_that_cannot_all_be_paid_are_asked_about(run, folder):
     """Those that can be paid would be: a script that says nothing pays for none of them."""
     several = ("ask", "count by sex", "count by age", "count", "--epsilon", "0.7")

@@ -22,6 +22,7 @@ from understudy.errors import (
     PriceRoseError,
     ProtectionError,
     QueryError,
+    RefusedAfterChargeError,
     RefusedError,
     RequestConflictError,
     ServerError,
@@ -51,6 +52,9 @@ RAISED = [
     InsufficientBudgetError(requested=0.31, remaining=0.0147, currency="rho", limit="ada", remedy="Ask less"),
     InsufficientBudgetError(requested=0.31, remaining=0.0147, currency="epsilon"),
     PriceRoseError(requested=0.31, agreed=0.0147, currency="rho"),
+    RefusedAfterChargeError(
+        "the rows were counted", remedy="Ask again", charged=0.1, share=0.2, remaining=0.4, currency="rho"
+    ),
     RequestConflictError("the request id 'a' was used", request="a", question="secret", analyst="eve"),
     OvertakenError("another process was first"),
     HandleClosedError("the handle has said its last word"),

@@ -20,7 +20,13 @@ from program import call
 from served import WITH_POSTGRES, Client, config, serving, tokens
 from served_town import ServedTown
 from understudy.client.connect import Connection
-from understudy.errors import ParameterError, PriceRoseError, RefusedError
+from understudy.errors import (
+    InsufficientBudgetError,
+    ParameterError,
+    PriceRoseError,
+    RefusedAfterChargeError,
+    RefusedError,
+)
 from understudy.server.approvals import Approval
 from understudy.server.config import ApproveAbove
 from understudy.server.gate_reply import AskedBy
@@ -256,6 +262,87 @@ def test_the_page_has_a_box_for_it(house: House) -> None:
     told = visitor.post("/tables/people/ask", form)
     assert "in_session=True" in told.text
     assert house.price(PAY, error=2, in_session=True)["free"]
+
+
+FEW = "SELECT avg(age) FROM people WHERE sex = 'M' AND age >= 65 AND age < 67 AND pay < 10"
+"""An average of so few rows that there may be none, by what is known once they were counted."""
+
+
+def test_no_door_counts_rows_for_a_price_that_cannot_be_paid(tmp_path: Path) -> None:
+    """Above the threshold the plain question waits; with an error that cannot be paid nothing may be charged."""
+    folder = declared(tmp_path / "people")
+    (folder / "understudy.yml").write_text(DECLARED.replace("epsilon: 40", "epsilon: 1"))
+    tiny = Fraction(1, 1000)
+    configured = config(folder, listen=WITH_POSTGRES, approve_above=ApproveAbove(people=tiny, agents=tiny))
+    [secret] = tokens(configured, "ada")
+    with serving(configured) as service:
+        house = House(service, (secret,))
+        before, price = house.spent(), house.price(PAY, error=2, in_session=True)
+        assert (price["affordable"], price["needs_approval"]) == (False, False)
+        status, told = house.client.ask(PAY, error=2, in_session=True)
+        assert (status, told["code"]) == (402, "budget")
+        assert "`error` first" in told["hint"]
+        _, problem = Agent(service, secret).refused(
+            "ask", table="people", question=PAY, error=2, in_session=True
+        )
+        assert problem["code"] == "budget"
+        with us.connect(house.url, token=secret) as opened, pytest.raises(InsufficientBudgetError):
+            opened.ask(PAY, error=2, in_session=True)
+        with postgres(house) as connection, pytest.raises(psycopg.Error, match="this costs rho"):
+            connection.execute(PAY)
+        visitor = PageVisitor(ServedTown(service, Path(), {"ada": secret}), "ada")
+        told = visitor.post("/tables/people/ask", {"question": PAY, "error": "2", "shared": "1"})
+        assert "Nothing was spent." in told.words
+        assert (house.purchases(), house.spent()) == (0, before)
+        assert house.client.ask(PAY)[0] == 202  # which counts the rows, and waits for a custodian
+
+
+def test_every_door_says_what_was_charged_before_a_refusal(house: House, ada: Connection) -> None:
+    before = house.spent()
+    status, told = house.client.ask(FEW, error=20, in_session=True, request="few")
+    assert (status, told["code"], told["currency"]) == (422, "refused-after-charge", "rho")
+    assert told["charged"] == pytest.approx(house.spent() - before, rel=1e-6)
+    assert f"rho {told['charged']:.4g} was charged for that" in told["detail"]
+    [kept] = house.client("GET", "/v1/history")[1]["questions"]
+    assert (kept["state"], kept["price"], kept["share"]) == ("refused", told["charged"], told["share"])
+    again = house.client.ask(FEW, error=20, in_session=True, request="few")[1]
+    assert again["code"] == "refused"
+    assert house.client("GET", "/v1/history")[1]["questions"][0]["price"] == told["charged"]
+    visitor = PageVisitor(ServedTown(house.service, Path(), {"ada": house.tokens[0]}), "ada")
+    part = "of the whole budget; what was bought stays known"
+    assert part in visitor.get(f"/asks/{kept['id']}").words
+    for page in ("/history", "/tables/people/ask"):
+        assert "of the budget" in row_of(visitor.get(page).text, kept["id"])
+    others = [FEW.replace("pay < 10", f"pay >= {pay} AND pay < {pay + 10}") for pay in (20, 40, 60, 80)]
+    form = {"question": others[0], "error": "20", "shared": "1"}
+    shown = visitor.post("/tables/people/ask", form).words
+    assert "was charged for that" in shown
+    assert "Nothing was spent." not in shown
+    before = house.spent()
+    with pytest.raises(RefusedAfterChargeError) as refusal:
+        ada.ask(others[1], error=20, in_session=True)
+    assert refusal.value.charged == pytest.approx(house.spent() - before, rel=1e-6)
+    detail, problem = Agent(house.service, house.tokens[0]).refused(
+        "ask", table="people", question=others[2], error=20, in_session=True
+    )
+    assert "was charged for that" in detail
+    assert problem["charged"] > 0
+    with postgres(house, error=20) as connection, pytest.raises(psycopg.Error, match="was charged for that"):
+        connection.execute(others[3])
+
+
+def postgres(house: House, error: float = 2) -> psycopg.Connection[Any]:
+    port = house.service.addresses["postgres"].port
+    dsn = f"host=127.0.0.1 port={port} user=ada password={house.tokens[0]} dbname=understudy sslmode=disable"
+    connection = psycopg.connect(dsn, autocommit=True)
+    connection.execute(f"SET understudy.error = {error}")
+    connection.execute("SET understudy.in_session = on")
+    return connection
+
+
+def row_of(text: str, id: str) -> str:
+    """The row of a page's table that links to a question."""
+    return next(row for row in text.split("<tr>") if f"/asks/{id}" in row)
 
 
 @pytest.mark.parametrize("terms", [{}, {"error": 30}, {"error": 30, "in_session": True}])

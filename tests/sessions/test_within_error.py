@@ -11,10 +11,18 @@ import pytest
 
 import understudy as us
 from understudy.declaration.file import parse
-from understudy.errors import InsufficientBudgetError, ParameterError, RefusedError, RequestConflictError
+from understudy.errors import (
+    InsufficientBudgetError,
+    ParameterError,
+    PriceRoseError,
+    RefusedAfterChargeError,
+    RefusedError,
+    RequestConflictError,
+)
 from understudy.ledger.memory import MemoryLedger
 from understudy.noise.samplers import SeededNoise
 from understudy.privacy.cost import UNITS
+from understudy.sessions.buyer import Buyer
 from understudy.sessions.session import Session
 from unit_table import ROWS, declared
 
@@ -289,6 +297,84 @@ def test_who_cannot_pay_once_the_rows_were_counted_is_not_told_to_ask_again() ->
     ):
         rich.ask(question, error=2)
     rich.ask(question, error=2)
+
+
+DEAR = "SELECT sex, avg(age) FROM t WHERE smoker GROUP BY sex"
+"""An average whose rows are not known: its price goes by half of those that are expected."""
+
+
+@pytest.mark.parametrize("terms", [{}, {"neighbours": "add-remove"}, {"mechanism": "direct"}])
+def test_nothing_is_counted_for_a_price_that_cannot_be_paid(terms: dict[str, str]) -> None:
+    session = opened(budget="{epsilon: 1, delta: 1e-9}", beta=0.05, **terms)  # type: ignore[arg-type]
+    price = session.price(DEAR, error=1)
+    assert price.units > session.remaining.units
+    for ask in (
+        lambda: session.ask(DEAR, error=1),
+        lambda: session.ask(DEAR, error=1, request="r"),
+        lambda: session.ask(DEAR, error=1, most=price),
+        lambda: list(session.several([DEAR], error=1).ask()),
+        lambda: list(session.several([DEAR, "count smoker = true"], error=1).ask()),
+    ):
+        with pytest.raises(InsufficientBudgetError) as refusal:
+            ask()
+        assert refusal.value.requested == price.amount
+        assert "ask without `error` first" in refusal.value.remedy
+        assert not spent(session)
+    with pytest.raises(PriceRoseError):
+        session.ask(DEAR, error=1, most=session.remaining)
+    assert not spent(session)
+    counted = session.price(DEAR)  # what the remedy says: the rows are counted at a price of their own
+    assert counted.units < session.remaining.units
+    session.ask(DEAR)
+    assert spent(session) <= counted.units
+    assert session.price(DEAR, error=1).units < price.units / 4
+
+
+def test_the_remedy_of_a_price_that_cannot_be_paid_is_one() -> None:
+    """Counting first is no help where that cannot be paid either, or where the rows have no part in the price."""
+    poor = opened(budget="{epsilon: 0.05, delta: 1e-9}", beta=0.05)
+    for question, error in ((DEAR, 1.0), ("count smoker = true", 5.0)):
+        with pytest.raises(InsufficientBudgetError) as refusal:
+            poor.ask(question, error=error)
+        assert "first" not in refusal.value.remedy
+    assert not spent(poor)
+
+
+@pytest.mark.parametrize("request_id", [None, "r"])
+def test_a_refusal_after_a_charge_says_what_was_charged_and_what_is_left(request_id: str | None) -> None:
+    session, question = opened(), "SELECT avg(age) FROM t WHERE place = 'c'"
+    with pytest.raises(RefusedAfterChargeError, match=r"stays known; rho .* remains") as refusal:
+        session.ask(question, error=2, request=request_id)
+    told, budget = refusal.value, session.curator.ledger.budget
+    assert told.charged == session.curator.ledger.spent.amount > 0
+    assert told.share == budget.share(session.curator.ledger.spent)
+    assert (told.remaining, told.currency) == (session.remaining.amount, "rho")
+    assert f"rho {told.charged:.4g} was charged for that" in told.problem
+    assert f"rho {told.remaining:.4g} remains" in told.problem
+    assert session.charged_under("r").amount == (told.charged if request_id else 0)
+    with pytest.raises(RefusedError) as again:
+        session.ask(question, error=2, request=request_id)
+    assert type(again.value) is RefusedError
+    assert session.charged_under("r").amount == (told.charged if request_id else 0)
+
+
+def test_what_was_counted_before_counting_failed_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Others can spend what the second of two counts needs."""
+    session, made = opened(), Buyer.make
+
+    def fails_once(self: Buyer, purchase: Any, asking: Any) -> Any:
+        if asking.spent:
+            raise InsufficientBudgetError(requested=2.0, remaining=1.0, currency="rho")
+        return made(self, purchase, asking)
+
+    monkeypatch.setattr(Buyer, "make", fails_once)
+    with pytest.raises(RefusedAfterChargeError) as refusal:
+        session.ask("SELECT avg(age) FROM t WHERE sex = 'F'", error=1)
+    assert refusal.value.charged == session.curator.ledger.spent.amount > 0
+    before = session.curator.ledger.spent.amount
+    with pytest.raises(RefusedAfterChargeError) as refusal:
+        session.ask("SELECT smoker, count(*), sum(age) FROM t GROUP BY smoker", uncertified=False)
+    assert refusal.value.charged == pytest.approx(session.curator.ledger.spent.amount - before)
 
 
 def test_what_cannot_be_paid_is_refused() -> None:

@@ -26,7 +26,12 @@ from understudy.cli.prices import (
 from understudy.cli.progress import busy, looking
 from understudy.cli.terminal import say
 from understudy.client.many import MOST_PRICED
-from understudy.errors import InsufficientBudgetError, ParameterError, UnderstudyError
+from understudy.errors import (
+    InsufficientBudgetError,
+    ParameterError,
+    RefusedAfterChargeError,
+    UnderstudyError,
+)
 
 if TYPE_CHECKING:
     from understudy.client.remote_table import RemoteTable
@@ -134,6 +139,8 @@ def ask_server(
                 write_answer_file(out, answer, overwrite=overwrite, quiet=as_json)
         left, unanswered = _purse(asked), questions[len(given) :]
         why_not = "" if stopped is None else why_stopped(stopped, together[-1], len(given), len(questions))
+        if isinstance(stopped, RefusedAfterChargeError) and not given:
+            again = ""  # no answer waits under the request
         if not as_json:
             say(f"to you: {left_told(left.remaining, left.budget)}")
             if stopped is not None:

@@ -9,7 +9,7 @@ import typer
 
 from understudy.cli.answer_file import answers_for_machines, write_answer_file
 from understudy.cli.interrupt import if_interrupted
-from understudy.cli.options import emit
+from understudy.cli.options import as_options, emit
 from understudy.cli.prices import (
     UNPAID,
     VOUCHED_BY_NOBODY,
@@ -139,10 +139,10 @@ def ask_in_session(
 
 
 def is_told_with_answers(refusal: UnderstudyError, given: list[dict[str, Any]]) -> bool:
-    """Whether a refusal is told beside answers: what was answered and paid before it must not be lost."""
-    from understudy.errors import PriceRoseError
+    """Whether a refusal is told beside answers and what is left: nothing that was paid before it must be lost."""
+    from understudy.errors import PriceRoseError, RefusedAfterChargeError
 
-    return bool(given) or isinstance(refusal, PriceRoseError)
+    return bool(given) or isinstance(refusal, (PriceRoseError, RefusedAfterChargeError))
 
 
 def why_stopped(refusal: UnderstudyError, agreed: Cost, answered: int, of: int) -> str:
@@ -155,10 +155,10 @@ def why_stopped(refusal: UnderstudyError, agreed: Cost, answered: int, of: int) 
     )
     if not isinstance(refusal, PriceRoseError):
         remedy = f". {refusal.remedy[0].upper()}{refusal.remedy[1:]}" if refusal.remedy else ""
-        return (
-            f"{which} was not answered: {refusal.problem or refusal}{remedy}. {some}; given again, the same "
-            "command pays nothing for these"
-        )
+        told = f"{which} was not answered: {refusal.problem or refusal}{remedy}"
+        if not answered:
+            return told
+        return f"{told}. {some}; given again, the same command pays nothing for these"
     return (
         f"{which} costs {refusal.currency} {refusal.requested:.4g} now, and {refusal.agreed:.4g} is left of the "
         f"{agreed.amount:.4g} that was told: others have bought or spent meanwhile. {some}; nothing was bought "
@@ -167,14 +167,19 @@ def why_stopped(refusal: UnderstudyError, agreed: Cost, answered: int, of: int) 
 
 
 def stopped_as_plain(refusal: UnderstudyError, why: str, unanswered: list[str]) -> dict[str, Any]:
-    """The same for machines, beside the answers that there are."""
-    return {"unanswered": unanswered, "error": {"kind": type(refusal).__name__, "message": why}}
+    """The same for machines, beside the answers that there are; and what was charged for the question."""
+    from understudy.errors import RefusedAfterChargeError
+
+    error: dict[str, Any] = {"kind": type(refusal).__name__, "message": as_options(why)}
+    if isinstance(refusal, RefusedAfterChargeError):
+        error |= {"charged": {refusal.currency: refusal.charged}, "share": refusal.share}
+    return {"unanswered": unanswered, "error": error}
 
 
 def tell_stopped(why: str, unanswered: list[str], *, quiet: bool) -> None:
     """Say why the command ended, and leave with the status of a refusal; `quiet` where machines were told."""
     if not quiet:
-        say(f"understudy: {why}", err=True, hang=2)
+        say(f"understudy: {as_options(why)}", err=True, hang=2)
         for question in unanswered:
             say(f"  not answered: {question}", err=True, hang=4)
     raise typer.Exit(1)

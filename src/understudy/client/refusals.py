@@ -18,6 +18,7 @@ from understudy.errors import (
     PriceRoseError,
     ProtectionError,
     QueryError,
+    RefusedAfterChargeError,
     RefusedError,
     RequestConflictError,
     ServerError,
@@ -43,6 +44,7 @@ CLASSES: dict[str, type[UnderstudyError]] = {
         PriceRoseError,
         ProtectionError,
         QueryError,
+        RefusedAfterChargeError,
         RefusedError,
         RequestConflictError,
         SourceChangedError,
@@ -58,6 +60,7 @@ CLASSES: dict[str, type[UnderstudyError]] = {
 
 FIELDS: dict[type[UnderstudyError], dict[str, Any]] = {
     PriceRoseError: {"requested": 0.0, "agreed": 0.0, "currency": ""},
+    RefusedAfterChargeError: {"charged": 0.0, "share": 0.0, "remaining": 0.0, "currency": ""},
     RequestConflictError: {"request": "", "question": "", "analyst": ""},
     StatementError: {"reason": "failed"},
     TooLargeError: {"cells": 0, "limit": 0},

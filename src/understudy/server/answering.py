@@ -162,6 +162,7 @@ class Answering:
                     analyst=caller.analyst,
                     request=asked.ledger_request,
                 ),
+                lambda: session.charged_under(asked.ledger_request),
             )
             return self._keep(opened, asked, answer, session.name)
 
@@ -316,21 +317,29 @@ class Answering:
             ledger_request=name,
         )
 
-    def _noted(self, asked: AskedBy, ask: Callable[[], Given]) -> Given:
-        """Ask; where that is refused, the history tells why."""
+    def _noted(
+        self, asked: AskedBy, ask: Callable[[], Given], charged: Callable[[], Cost] | None = None
+    ) -> Given:
+        """Ask; where that is refused, the history tells why, and what was `charged` under its request before."""
         try:
             return ask()
         except UnderstudyError as error:
-            self._note_refusal(asked, error)
+            self._note_refusal(asked, error, None if charged is None else charged())
             raise
 
-    def _note_refusal(self, asked: AskedBy, error: Exception) -> None:
+    def _note_refusal(self, asked: AskedBy, error: Exception, charged: Cost | None = None) -> None:
         """Keep why a question was refused, for the history; not of one that may be debited and is asked again."""
-        if isinstance(error, UnderstudyError) and not isinstance(
+        if not isinstance(error, UnderstudyError) or isinstance(
             error, (LedgerError, SourceError, StoreError)
         ):
-            found = self._noted_question(asked, "")
-            self._asked.refused(found.id, problem_of(error).as_plain())
+            return
+        found, problem = self._noted_question(asked, ""), problem_of(error).as_plain()
+        if charged is None or not charged.units:
+            self._asked.refused(found.id, problem)
+            return
+        with asked.table.use() as opened:
+            share = opened.project.ledger.budget.share(charged)
+        self._asked.refused(found.id, problem, price=charged, share=share)
 
     def _keep(self, opened: OpenTable, asked: AskedBy, answer: Told, name: str) -> GateReply:
         """Keep an answer under its request and, where it may be repeated to everybody, in the cache.

@@ -36,7 +36,8 @@ class AskedQuestion:
     """One question. `state` is asking, waiting (for approval), answered, or refused: also by whoever approves.
 
     `terms` are the arguments it was asked with; `price` is what the ledger charged, in `currency`, and `share` its
-    part of the whole budget; `source` says where the answer came from. `ledger_request` is its name in the ledger.
+    part of the whole budget, both None where it was refused and nothing was charged; `source` says where the
+    answer came from. `ledger_request` is its name in the ledger.
     `answer_text` is the JSON of the answer that was sent, empty where there is none, and `answer` what it says;
     `problem` is what was told in its place. Times are seconds since 1970.
     """
@@ -240,10 +241,16 @@ class Asked:
         with self._store.writing(durable=False) as tx:
             self._end(tx, id, ANSWERED, **values, answer=_text(answer))
 
-    def refused(self, id: str, problem: Mapping[str, Any]) -> None:
-        """Keep why a question was not answered. It may be answered later, when it is asked again."""
+    def refused(
+        self, id: str, problem: Mapping[str, Any], *, price: Cost | None = None, share: float | None = None
+    ) -> None:
+        """Keep why a question was not answered, and what was charged for it all the same; None for nothing.
+
+        It may be answered later, when it is asked again.
+        """
+        paid = {} if price is None else {"currency": price.currency, "price": price.amount, "share": share}
         with self._store.writing(durable=False) as tx:
-            self._end(tx, id, REFUSED, problem=_text(problem))
+            self._end(tx, id, REFUSED, problem=_text(problem), **paid)
 
     def page(
         self, *, analyst: str | None = None, table: str | None = None, state: str | None = None, after: str = "",

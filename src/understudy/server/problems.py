@@ -20,6 +20,7 @@ from understudy.errors import (
     LedgerError,
     OvertakenError,
     PriceRoseError,
+    RefusedAfterChargeError,
     RequestConflictError,
     SourceError,
     StatementError,
@@ -144,6 +145,7 @@ def away() -> Problem:
 _FIELDS: dict[type[UnderstudyError], tuple[str, ...]] = {
     InsufficientBudgetError: ("requested", "remaining", "currency", "limit"),
     PriceRoseError: ("requested", "agreed", "currency"),
+    RefusedAfterChargeError: ("charged", "share", "remaining", "currency"),
     RequestConflictError: ("request",),
     StatementError: ("reason",),
     TooLargeError: ("cells", "limit"),

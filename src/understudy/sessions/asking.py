@@ -39,7 +39,9 @@ class Asking:
     words     the question as it was asked, shown with its purchases; empty where it was not asked in words
     request   the caller's name for the question; None without one
     question  a digest that is equal for equal questions; empty without a request
-    charged   what was charged since the question was taken up, in the ledger's currency
+    charged   what was charged since the question, or the part of it that is answered now, was taken up, in the
+              ledger's currency
+    spent     what was charged for all of the question since it was taken up, in units of the ledger
     asked     which question of the session it is, from 1; 0 where it is none
     limit     the most that may be charged for it, and for others that have the same limit; None without one
 
@@ -59,6 +61,7 @@ class Asking:
     question: str = ""
     asked: int = 0
     limit: ChargeLimit | None = None
+    spent: int = 0
 
     def plain(self, owner: str) -> dict[str, Any]:
         """What a step keeps of this: its number, and who asked, and under which request, where that is told."""

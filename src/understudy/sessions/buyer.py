@@ -247,6 +247,7 @@ class Buyer:
             raise self.journal.taken(conflict) from None
         self._publish(draft)
         asking.charged = asking.charged + result.cost  # type: ignore[operator]  # one currency
+        asking.spent += result.cost.units
         if asking.limit is not None:
             asking.limit.charged(result.cost)
         if self._checkpoint.is_due:

@@ -13,8 +13,10 @@ How many rows there are has to be known for that. Where it is not, the session c
 with them, as it answers any question: within its own width, which costs little beside a narrow error, and tells
 where the average lies. What the whole will cost is then not known beforehand: `price` is what it costs if the
 rows are at least half as many as expected, and at least three times the session's width. That is the most that is
-spent; where the rows turn out to be too few for it, the question is refused after they were counted, and the
-refusal says what it would cost.
+spent, and a question whose price cannot be paid is refused before anything is bought. Who wants the rows counted
+all the same asks without an error, which has a price of its own. Where the rows turn out to be too few for the
+price, the question is refused after they were counted, and the refusal says what was charged for that, and what
+the answer would cost.
 
 Groups      Of a group that is known to have at most three times the session's width of rows nothing is promised
             beside larger ones: its numbers have the bounds that they have. More precision never makes a small
@@ -68,6 +70,12 @@ FEWEST = 3
 
 MUCH = 3.0
 """How many times narrower than the session's width sums have to be for a look within that width to come first."""
+
+COUNT_FIRST = (
+    "Ask for a wider error; or ask without `error` first: that counts the rows, at a price of its own, and by "
+    "what is known then this may cost much less"
+)
+"""What to do where a price cannot be paid that goes by rows which nobody has counted."""
 
 EVEN = 1.05
 """Errors are the same up to this factor."""
@@ -149,6 +157,7 @@ class CloserAnswer:
             plan = self._plan(asking.analyst, are_counted=are_counted)
             told = plan if told is None else told
             if plan.first:
+                self._check_forecast(plan, asking)
                 self._count(plan.first, asking)
                 are_counted = True
                 continue
@@ -166,27 +175,37 @@ class CloserAnswer:
 
     def _count(self, marginals: Sequence[Marginal], asking: Asking) -> None:
         """Have the session answer marginals within its own width; what they cost is added to what was charged."""
-        before = self._charged_under(asking)
-        answers = self.parts.answers(marginals, replace(asking), None, uncertified=False)
-        units = sum(answer.cost.units for answer in answers) if asking.request is None else 0
-        units += self._charged_under(asking) - before
-        asking.charged = type(asking.charged)(asking.charged.units + units)
+        counting = replace(asking)
+        try:
+            self.parts.answers(marginals, counting, None, uncertified=False)
+        finally:
+            asking.spent = counting.spent
+            asking.charged = type(asking.charged)(counting.spent)
 
-    def _charged_under(self, asking: Asking) -> int:
-        """What was charged under a question's request so far, in units of the ledger; 0 without a request."""
-        known = None if asking.request is None else self.buyer.requests.get(asking.request)
-        return 0 if known is None else known.cost.units
+    def _check_forecast(self, plan: _WithinPlan, asking: Asking) -> None:
+        """Refuse, before the rows are counted, what the analyst cannot pay for with all that comes after it."""
+        funds = self.buyer.funds(asking.analyst)
+        try:
+            funds.check([*plan.counts, *plan.within])
+        except InsufficientBudgetError as refusal:
+            raise InsufficientBudgetError(
+                requested=refusal.requested,
+                remaining=refusal.remaining,
+                currency=refusal.currency,
+                limit=refusal.limit,
+                remedy=COUNT_FIRST if funds.is_payable(plan.counts) else refusal.remedy,
+            ) from refusal
 
     def _check(self, plan: _WithinPlan, asking: Asking) -> None:
         """Refuse what the analyst cannot pay for; where the rows were counted for it, the refusal says so."""
         try:
             self.buyer.funds(asking.analyst).check(plan.within)
         except InsufficientBudgetError as refusal:
-            if not asking.charged.units:
+            if not asking.spent:
                 raise
             raise RefusedError(
-                f"the rows were counted, which stays known; an error of {self._told_error} costs "
-                f"{refusal.currency} {refusal.requested:.4g} more, and {refusal.remaining:.4g} remains",
+                f"the rows were counted; an error of {self._told_error} costs {refusal.currency} "
+                f"{refusal.requested:.4g} more, which the budget cannot pay",
                 remedy="ask for a wider `error`, or leave it out",
             ) from refusal
 

@@ -26,6 +26,7 @@ stopped.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from functools import lru_cache, partial
 from typing import overload
 
@@ -58,6 +59,7 @@ from understudy.rational import Number, positive
 from understudy.sessions.asking import Asking, digest
 from understudy.sessions.buyer import Buyer
 from understudy.sessions.charge_limit import ChargeLimit
+from understudy.sessions.charged_refusal import charges_told
 from understudy.sessions.closer_answers import CloserAnswer
 from understudy.sessions.deduction import Deduction, SessionPromise
 from understudy.sessions.direct import running_sums
@@ -216,8 +218,10 @@ class Session:
         statements that tell some, else in the unit of the released numbers (`answer.unit_error`): of the column
         for sums and averages, a part of 1 for shares and rates. It is free where what is known is narrow enough,
         else bought with the noise that the error needs (`closer_answers`). Such an answer is never uncertified.
-        Where that depends on how many rows there are, they are counted first, at the session's own width: the rest
-        can then turn out to be more than the budget has, and is refused; what was counted stays known.
+        Where that depends on how many rows there are, they are counted first, at the session's own width, if the
+        budget can pay all that `price` tells; else nothing is bought, and asking without an `error` counts them.
+        The rest can then turn out to cost more than `price` told, and is refused, with a `RefusedAfterChargeError`
+        that says what was charged; what was counted stays known.
 
         `most` is what the caller has agreed to, in the ledger's currency: where the question would be charged
         more, a `PriceRoseError` says so, and nothing is bought. Nothing is bought ahead for it where only that is
@@ -239,7 +243,8 @@ class Session:
         Raises a `QueryError` where the question is not understood, a `RequestConflictError` where something was
         bought under the request for another question or analyst, a `ParameterError` where the session belongs to
         another analyst, or `most` is in another currency than the ledger's, and a `RefusedError` where other
-        processes keep spending what it needs, or an `error` cannot be kept.
+        processes keep spending what it needs, or an `error` cannot be kept. A refusal after something was charged
+        for the question is a `RefusedAfterChargeError`.
         """
         put, payer = self._put(question, error), self._payer(analyst)
         if most is not None:
@@ -310,7 +315,7 @@ class Session:
         asking.limit = limit
         answers = closer.free()
         if answers is None:
-            with self._buyer.lock, self.curator.one_question(marginals):
+            with self._buyer.lock, self.curator.one_question(marginals), self._charges_told(asking):
                 answers = closer.bought(asking)
         self._parts.count(1)
         return self._as_counts(self._parts.with_cost(answers, asking))
@@ -376,7 +381,8 @@ class Session:
         was planned for the others.
         """
         self._check(marginals)
-        answers = self._answers.answers(marginals, running, asking, plan, uncertified=uncertified)
+        with self._charges_told(asking):
+            answers = self._answers.answers(marginals, running, asking, plan, uncertified=uncertified)
         return self._as_counts(answers)
 
     def _check(self, marginals: Sequence[Marginal]) -> None:
@@ -428,6 +434,14 @@ class Session:
         if put.error is not None:
             return CloserAnswer(put.asked, marginals, put.error, self._parts).price(payer)
         return self._buyer.funds(payer).quote(self._answers.planned(marginals, put.running, payer).purchases)
+
+    def charged_under(self, request: str) -> Cost:
+        """What was charged in all under a `request` that `ask` was given, as far as this process knows.
+
+        It is kept whatever became of the question. Reads no data and spends nothing.
+        """
+        known = self._buyer.requests.get(request)
+        return self._buyer.nothing if known is None else known.cost
 
     def price_of_class(self, named: Announced, analyst: str | None = None) -> Cost:
         """The most that `buy` charges for a class of questions, `named`, now; `analyst` is who would pay.
@@ -504,7 +518,11 @@ class Session:
             self._parts.count(1)
             return repeated
         asking = self._asking(self._payer(analyst), request, [marginal])
-        return self._parts.answers([marginal], asking, None, uncertified=uncertified)[0]
+        with self._charges_told(asking):
+            return self._parts.answers([marginal], asking, None, uncertified=uncertified)[0]
+
+    def _charges_told(self, asking: Asking) -> AbstractContextManager[None]:
+        return charges_told(asking, self.curator.ledger)
 
     def _payer(self, analyst: str | None) -> str:
         """Whose share of the budget pays for a question that names this analyst, or nobody."""
