@@ -150,6 +150,10 @@ def test_a_price_above_the_quoted_one_is_explained():
     assert more is not None
     assert more.startswith("costs more than the rho 1e-14 that was quoted, since earlier questions")
     assert prices.Charged(ZCDP(10**9 + 3), ZCDP(10**9)).remark is None  # rounding
+    alike, told = (ZCDP(149_690_000_000), ZCDP(149_730_000_000)), "rho 0.0001497"
+    assert all(told == f"rho {cost.amount:.4g}" for cost in alike)
+    assert prices.Charged(*alike).remark is None  # whoever reads both sees one number
+    assert told in (prices.Charged(ZCDP(149_640_000_000), alike[1]).remark or "")
 
 
 def test_groups_that_may_be_empty_are_not_told_like_findings(folder):

@@ -114,7 +114,7 @@ class Charged:
 
     @property
     def remark(self) -> str | None:
-        """One sentence where the price is not the one that was quoted; None where it is.
+        """One sentence where the price is not the one that was quoted; None where it is, as far as both are shown.
 
         Of costs alone only joint accounting makes them differ (`privacy.joint`); a few units are rounding.
         """
@@ -123,7 +123,8 @@ class Charged:
         if self.public:
             return "costs nothing: no person can change it, so it is public"
         quoted = f"{self.quoted.currency} {self.quoted.amount:.4g}"
-        if abs(self.cost.units - self.quoted.units) <= self.quoted.units * ROUNDING:
+        is_rounded = abs(self.cost.units - self.quoted.units) <= self.quoted.units * ROUNDING
+        if is_rounded or f"{self.cost.currency} {self.cost.amount:.4g}" == quoted:
             return None
         if self.cost.units < self.quoted.units:
             return (
