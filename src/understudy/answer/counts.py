@@ -124,13 +124,15 @@ class SourceCounts:
     """Counts of several marginals from one source: with probability 1 - `beta` all are within their half-widths.
 
     `cells` has the counts of each marginal. `rows` is what the source knows of the number of all rows without
-    measuring it, and `nothing` a cost of 0 in the currency of its ledger.
+    measuring it, and `nothing` a cost of 0 in the currency of its ledger. `is_measured` says that all values rest
+    on noise and its bounds, and none is an estimate of a model, which can be good where its bounds say nothing.
     """
 
     cells: tuple[CellCounts, ...]
     rows: RowBounds
     beta: float
     nothing: Cost
+    is_measured: bool = False
 
     @property
     def cost(self) -> Cost:

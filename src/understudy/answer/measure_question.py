@@ -144,7 +144,8 @@ class MeasureQuestion:
             value, off = np.ravel(centre), np.ravel(width)
             middle, low, high = (np.clip(part, least, largest) for part in (value, value - off, value + off))
             noise = noises[i] if noises else None
-            held[tally.key] = Folded(middle, low, high, noise=None if noise is None else noise.on(value))
+            told = None if noise is None else noise.on(value)
+            held[tally.key] = Folded(middle, low, high, noise=told, measured=counts.is_measured)
         return self._aggregate.estimate(lambda tally: held[tally.key], discretised=True)
 
 

@@ -51,7 +51,12 @@ class SelectQuestion(StatementQuestion):
             throughs = [cells.through for cells in counts.cells]
             noises = [cells.noise for cells in counts.cells]
             return self.compiled.evaluate(
-                centres, widths, rows=counts.rows.bound, throughs=throughs, noises=noises
+                centres,
+                widths,
+                rows=counts.rows.bound,
+                throughs=throughs,
+                noises=noises,
+                measured=counts.is_measured,
             )
         bare = [cells.without_bins() for cells in counts.cells]
         return self.compiled.evaluate(
@@ -61,6 +66,7 @@ class SelectQuestion(StatementQuestion):
             bare=[cells.above for cells in bare],
             bare_below=[cells.below for cells in bare],
             rows=counts.rows.bound,
+            measured=counts.is_measured,
         )
 
     def answer(self, counts: SourceCounts) -> SqlAnswer:
@@ -78,7 +84,14 @@ class SelectQuestion(StatementQuestion):
         reach, beta, theorem = None, None, None
         if (expected := counts.population_widths) is not None:
             reach = tuple(
-                self.compiled.reach(centres, widths, expected, rows=counts.rows.bound, noises=noises)
+                self.compiled.reach(
+                    centres,
+                    widths,
+                    expected,
+                    rows=counts.rows.bound,
+                    noises=noises,
+                    measured=counts.is_measured,
+                )
             )
             beta, theorem = on_population(answers)
         throughs = [cells.through for cells in counts.cells]
@@ -90,6 +103,7 @@ class SelectQuestion(StatementQuestion):
             rows=counts.rows.bound,
             throughs=throughs,
             noises=noises,
+            measured=counts.is_measured,
         )
         return SqlAnswer(
             text=self.text,

@@ -47,8 +47,8 @@ def remarks(opened: Session, answer: Answer | SqlAnswer) -> Iterator[str]:
     """What is told of an answer beside its values, for people."""
     alone = ": the budget cannot pay for this; a stand-in answers, and nobody vouches for it"
     yield f"source: {answer.source}{alone if answer.source == 'uncertified' else ''}"
-    if answer.population_beta is not None:
-        shown, probability = _reach(answer), 1 - answer.population_beta
+    if answer.population_beta is not None and (shown := _reach(answer)):
+        probability = 1 - answer.population_beta
         said = f"within {shown} of what the population behind the table has, with probability {probability:g}"
         yield f"{said}, by {answer.population_theorem}"
     if opened.contradicted:
@@ -56,13 +56,24 @@ def remarks(opened: Session, answer: Answer | SqlAnswer) -> Iterator[str]:
 
 
 def _reach(answer: Answer | SqlAnswer) -> str:
-    """How far an answer can be from the population's, at its worst: in words, by column where it has several."""
-    if isinstance(answer.population_error, tuple):
-        from understudy.pages.notebook import number
+    """How far an answer can be from the population's, at its worst: in words, by column where it has several.
 
-        columns = zip(answer.columns, zip(*answer.population_error, strict=True), strict=True)  # type: ignore[union-attr]
-        released = [(column.name, reach) for column, reach in columns if column.kind == "value"]
-        worst = [(name, None if None in reach else max(reach)) for name, reach in released]
+    Numbers that are missing are left out; empty where all are.
+    """
+    from understudy.answer.sql_answer import SqlAnswer
+
+    if isinstance(answer, SqlAnswer):
+        from understudy.pages.notebook import number
+        from understudy.sql.estimate import Estimate
+
+        reach = answer.population_error or ()
+        worst: list[tuple[str, float | None]] = []
+        for place, column in enumerate(answer.columns):
+            cells = ((off[place], row[place]) for off, row in zip(reach, answer.cells, strict=True))
+            each = [off for off, cell in cells if isinstance(cell, Estimate) and cell.value is not None]
+            if each:
+                known = [off for off in each if off is not None]
+                worst.append((column.name, max(known) if len(known) == len(each) else None))
         return ", ".join(
             f"{'an unknown distance' if off is None else number(off)} ({name})" for name, off in worst
         )

@@ -119,7 +119,9 @@ class PreparedQuestion(Generic[Given]):
         least = most if self._curator.relation.rows_are_public and most is not None else 0
         rows = RowBounds(least, inf if most is None else most)
         beta = failure(self._asked, measured)  # a request may stand for other noise than the quote's
-        return self.question.answer(SourceCounts(cells, rows, beta, nothing=type(self.quote.cost)(0)))
+        return self.question.answer(
+            SourceCounts(cells, rows, beta, type(self.quote.cost)(0), is_measured=True)
+        )
 
     def _performed(self, request: str | None, analyst: str) -> tuple[list[Answer], PreparedMeasurement]:
         """The measurement; where the request stands for another one, perhaps that which version 0.1 would make."""

@@ -401,6 +401,7 @@ class Session:
             self._known.rows,
             self._beta,
             self._buyer.nothing,
+            is_measured=all(answer.source != "uncertified" for answer in answers),
         )
 
     def _through(self, answer: Answer) -> Callable[[str], tuple[Values, Values] | None] | None:

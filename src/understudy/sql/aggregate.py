@@ -8,7 +8,7 @@ can be from the value itself is the discretisation error.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import inf
 
@@ -17,7 +17,7 @@ import numpy as np
 from understudy.domain.bins import Bins
 from understudy.query.cell_noise import TallyNoise
 from understudy.query.quantiles_of_bins import can_hold
-from understudy.sql.grid import TEMPORAL, Floats, Numbers, ends
+from understudy.sql.grid import TEMPORAL, Bools, Floats, Numbers, ends
 from understudy.sql.group import AXIS, Tally
 from understudy.sql.ratio_intervals import JointNoise
 
@@ -28,7 +28,7 @@ class Folded:
 
     Of a tally over the cells of an attribute, `through` are the lower and upper ends of the sums of each cell and
     all before it, where more is known of these than follows from the cells. `most` is the most rows that there can
-    be.
+    be. `measured` says whether the values rest on noise and its bounds alone, and not on a model that knows more.
     """
 
     value: Floats
@@ -37,6 +37,7 @@ class Folded:
     through: tuple[Floats, Floats] | None = None
     noise: TallyNoise | None = None
     most: float = inf
+    measured: bool = False
 
 
 Fold = Callable[[Tally], Folded]
@@ -47,6 +48,16 @@ def _numbers(
 ) -> Numbers:
     missing = np.zeros(point.shape, bool) if null is None else np.asarray(null, bool)
     return Numbers((AXIS,), point, low, high, null=missing, kind=kind)
+
+
+def nothing_known(parts: Sequence[Folded], fewest: Floats, least: Floats, most: Floats) -> Bools:
+    """In which groups nothing is known of an average or a quantile: there may be no rows, and it may be any value.
+
+    `fewest` are the fewest rows that there can be, and the average is between `least` and `most`, parts of its
+    range. What noise makes of it says nothing then, whatever it is. A model's estimate is told all the same.
+    """
+    measured = all(part.measured for part in parts)
+    return (fewest <= 0) & (least <= 0) & (most >= 1) & measured
 
 
 @dataclass(frozen=True)
@@ -178,7 +189,7 @@ class Sum:
 
 @dataclass(frozen=True)
 class Mean:
-    """`lowest` + `width` times the ratio of `weight` to `rows`; missing where there are no rows.
+    """`lowest` + `width` times the ratio of `weight` to `rows`; missing where there are none, or nothing is known.
 
     The ratio lies in [0, 1] whatever the number of rows, so the interval is finite also where there may be none.
     """
@@ -209,6 +220,7 @@ class Mean:
                 ratio = np.clip(np.where(empty, 0.5, part.value / rows.value), 0, 1)
                 least = np.where(rows.high > 0, np.clip(part.low / rows.high, 0, 1), 0.0)
                 most = np.where(rows.low > 0, np.clip(part.high / rows.low, 0, 1), 1.0)
+                empty |= nothing_known([rows, part], rows.low, least, most)
         ratio = np.clip(ratio, least, np.maximum(least, most))
         point, low, high = (self.lowest + self.width * part for part in (ratio, least, most))
         if discretised:
@@ -252,7 +264,8 @@ class Quantile:
         first, last = self._possible(low, high, through)
         total = counts.sum(axis=1)
         point = np.clip(self._point(counts, total, points), lows[first], highs[last])
-        return _numbers(point, lows[first], highs[last], null=total <= 0, kind=self.kind)
+        unknown = nothing_known([bins], low.sum(axis=1), first / 1.0, last / max(proper - 1, 1))
+        return _numbers(point, lows[first], highs[last], null=(total <= 0) | unknown, kind=self.kind)
 
     def _possible(
         self, low: Floats, high: Floats, through: tuple[Floats, Floats] | None = None

@@ -79,6 +79,7 @@ class CompiledSql:
         rows: float | None = None,
         throughs: Sequence[Through | None] = (),
         noises: Noises = (),
+        measured: bool = False,
     ) -> list[tuple[Key | Estimate, ...]]:
         """Rows from a value and an error for every cell of every marginal; `rows` bounds the number of rows.
 
@@ -89,12 +90,13 @@ class CompiledSql:
 
         With `noises`, those of the marginals, averages and variances have bounds of their own where no other
         number needs the errors of theirs; then all numbers are within their bounds except with the marginals'
-        probabilities together. Raises a `QueryError` where there is not one value and one error for each
-        marginal.
+        probabilities together. Where the values are `measured`, and no estimates of a model, an average or a
+        quantile of which nothing is known is missing. Raises a `QueryError` where there is not one value and one
+        error for each marginal.
         """
         arrays, widths = self._shaped(values), self._shaped(errors)
         under = widths if below is None else self._shaped(below)
-        cells = alone = ReleasedCells(arrays, widths, under, _most(rows), throughs, noises)
+        cells = alone = ReleasedCells(arrays, widths, under, _most(rows), throughs, noises, measured)
         if bare is not None:
             over = self._shaped(bare)
             under = over if bare_below is None else self._shaped(bare_below)
@@ -110,6 +112,7 @@ class CompiledSql:
         rows: float | None = None,
         throughs: Sequence[Through | None] = (),
         noises: Noises = (),
+        measured: bool = False,
     ) -> bool | None:
         """Whether the rows that `evaluate` gives are surely those, in that order, if all cells are within errors.
 
@@ -121,7 +124,7 @@ class CompiledSql:
             return None
         arrays, widths = self._shaped(values), self._shaped(errors)
         under = widths if below is None else self._shaped(below)
-        cells = ReleasedCells(arrays, widths, under, _most(rows), throughs, noises)
+        cells = ReleasedCells(arrays, widths, under, _most(rows), throughs, noises, measured)
         return self.program.is_in_order(cells)
 
     def reach(
@@ -132,6 +135,7 @@ class CompiledSql:
         *,
         rows: float | None = None,
         noises: Noises = (),
+        measured: bool = False,
     ) -> list[tuple[float | None, ...]]:
         """How far each number that `evaluate` gives can be from what the statement says of expected counts.
 
@@ -146,7 +150,7 @@ class CompiledSql:
         None in columns of keys, and where a number is missing or the distance has no bound.
         """
         arrays, widths = self._shaped(values), self._shaped(errors)
-        cells = ReleasedCells(arrays, widths, widths, _most(rows), noises=noises)
+        cells = ReleasedCells(arrays, widths, widths, _most(rows), noises=noises, measured=measured)
         return self.program.reach(cells, self._shaped(expected_errors))
 
     def error(self, errors: Sequence[ArrayLike], noises: Noises = ()) -> float:

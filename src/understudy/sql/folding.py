@@ -40,6 +40,7 @@ class ReleasedCells:
     most      the most rows that there can be
     throughs  for each marginal the bounds of running sums along an attribute, or None; empty where there are none
     noises    for each marginal the noise on its cells, or None; empty where none is known
+    measured  whether the values rest on noise and its bounds alone, and not on a model that knows more than these
     """
 
     values: Sequence[Floats]
@@ -48,6 +49,7 @@ class ReleasedCells:
     most: float
     throughs: Sequence[Through | None] = ()
     noises: Noises = ()
+    measured: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +76,7 @@ class Folding:
         through = self._through(tally, cells.throughs) if cells.throughs and tally.over else None
         value, low, high = (np.clip(part, least, largest) for part in (value, value - under, value + over))
         noise = self._noise(tally, cells.values, cells.noises)
-        return Folded(value, low, high, through, noise, cells.most)
+        return Folded(value, low, high, through, noise, cells.most, cells.measured)
 
     def error(self, errors: Sequence[Floats], noises: Noises, listed: NDArray[np.bool_]) -> float:
         """How far a number of people can be off in one of the listed groups (`CompiledSql.error`)."""

@@ -25,7 +25,7 @@ import numpy as np
 from understudy.domain.bins import Bins
 from understudy.query.linear import LinearQuery
 from understudy.query.moment import Moment
-from understudy.sql.aggregate import Fold, Folded
+from understudy.sql.aggregate import Fold, Folded, nothing_known
 from understudy.sql.grid import Floats, Numbers
 from understudy.sql.group import AXIS, Tally
 from understudy.sql.ratio_intervals import JointNoise, SpreadForms, ratio_interval, spread_interval
@@ -217,7 +217,7 @@ class MeasuredSum:
 
 @dataclass(frozen=True)
 class MeasuredMean(OfMoments):
-    """The average of a measure; missing where there are no rows."""
+    """The average of a measure; missing, its point the middle, where there are no rows, or nothing is known."""
 
     def estimate(self, fold: Fold, *, discretised: bool) -> Numbers:
         sums = self.moments.folded(fold)
@@ -225,16 +225,18 @@ class MeasuredMean(OfMoments):
         lowest, width = _range(self.moments.measures[0])
         found = self.moments.ratio_ends(sums, self.moments.forms["x"])
         low, high = found or self.moments.mean_ends(sums, self.moments.forms["x"], 0.0, 1.0)
+        fewest = self.moments.ends(sums, self.moments.forms["rows"])[0]
+        missing = (rows <= 0) | nothing_known(sums, fewest, low, high)
         with np.errstate(all="ignore"):
-            place = np.where(rows > 0, self.moments.point(sums, "x") / np.where(rows > 0, rows, 1.0), 0.5)
+            place = np.where(missing, 0.5, self.moments.point(sums, "x") / np.where(missing, 1.0, rows))
         place = np.clip(place, low, high)
         point, low, high = (lowest + width * part for part in (place, low, high))
-        return _numbers(point, low, high, rows <= 0)
+        return _numbers(point, low, high, missing)
 
 
 @dataclass(frozen=True)
 class MeasuredQuantile:
-    """A quantile of a measure that was drawn, between two ends that were drawn for it."""
+    """A quantile of a measure that was drawn, between two ends that were drawn; missing if it may be any value."""
 
     measure: Bins
     ends: tuple[Tally, ...]
@@ -249,9 +251,12 @@ class MeasuredQuantile:
 
     def estimate(self, fold: Fold, *, discretised: bool) -> Numbers:
         lowest, width = _range(self.measure)
-        one, point, other = (lowest + width * fold(tally).value for tally in self.ends)
+        drawn = [fold(tally) for tally in self.ends]
+        one, point, other = (part.value for part in drawn)
         low, high = np.minimum(one, other), np.maximum(one, other)
-        return _numbers(point, low, high, np.zeros(low.shape, bool))
+        missing = nothing_known(drawn, np.zeros(low.shape), low, high)  # how many rows there are nobody asked
+        point, low, high = (lowest + width * part for part in (point, low, high))
+        return _numbers(point, low, high, missing)
 
 
 Spread = Literal["variance", "deviation", "covariance"]

@@ -66,7 +66,8 @@ class SqlProgram:
     ) -> list[tuple[float | None, ...]]:
         """What `CompiledSql.reach` returns."""
         full = self._estimates(cells, discretised=True)
-        expected = replace(cells, above=expected_errors, below=expected_errors, throughs=(), noises=())
+        wider = {"above": expected_errors, "below": expected_errors, "measured": False}
+        expected = replace(cells, **wider, throughs=(), noises=())
         wide = self._estimates(expected, discretised=True)
         chosen = self._chosen(full)
         columns: list[list[float | None]] = []

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from understudy.sql.aggregate import EXACT, Bounds, Fold, Folded
+from understudy.sql.aggregate import EXACT, Bounds, Fold, Folded, nothing_known
 from understudy.sql.grid import Floats, Numbers
 from understudy.sql.group import AXIS, Tally
 from understudy.sql.ratio_intervals import FOR_ROWS, JointNoise, ratio_interval
@@ -160,7 +160,7 @@ class SharedSum(OfShares):
 
 @dataclass(frozen=True)
 class SharedMean(OfShares):
-    """The average of x, from shares; missing where there are no rows.
+    """The average of x, from shares; missing where there are no rows, or nothing is known.
 
     The ratio lies in [0, 1] whatever the number of rows, so the interval is finite also where there may be none.
     """
@@ -179,6 +179,7 @@ class SharedMean(OfShares):
             ratio = np.where(empty, 0.5, above.value / np.where(empty, 1.0, rows))
         ratio = np.clip(ratio, least, np.maximum(least, most))
         lowest, width = self.shares.lowest, self.shares.highest - self.shares.lowest
+        empty |= nothing_known(sums, rest.low + above.low, least, most)
         point, low, high = (lowest + width * part for part in (ratio, least, most))
         if discretised:
             counted = Folded(*_counted(sums, joint if spread else None, FOR_ROWS))
