@@ -254,6 +254,9 @@ def test_nothing_is_counted_for_an_error_whose_price_cannot_be_paid(run, folder)
         assert told["error"]["kind"] == "InsufficientBudgetError"
     told = json.loads(run(*asked, "--error", "0.5", "--dry-run", "--json", status=1))
     assert [one["payable"] for one in told] == [False]
+    assert remedy in told[0]["refusal"]["message"]
+    dry, asked_for = (run(*asked, "--error", "0.5", *more, status=1) for more in (("--dry-run",), ()))
+    assert dry.splitlines()[-1] == asked_for.splitlines()[-1]
     assert json.loads(run("ledger", "show", "--json"))["entries"] == 0
     assert "Say --yes" in run(
         *asked, status=2

@@ -279,6 +279,7 @@ def test_no_door_counts_rows_for_a_price_that_cannot_be_paid(tmp_path: Path) -> 
         house = House(service, (secret,))
         before, price = house.spent(), house.price(PAY, error=2, in_session=True)
         assert (price["affordable"], price["needs_approval"]) == (False, False)
+        assert "`error` first" in price["hint"]
         status, told = house.client.ask(PAY, error=2, in_session=True)
         assert (status, told["code"]) == (402, "budget")
         assert "`error` first" in told["hint"]
@@ -291,7 +292,12 @@ def test_no_door_counts_rows_for_a_price_that_cannot_be_paid(tmp_path: Path) -> 
         with postgres(house) as connection, pytest.raises(psycopg.Error, match="this costs rho"):
             connection.execute(PAY)
         visitor = PageVisitor(ServedTown(service, Path(), {"ada": secret}), "ada")
-        told = visitor.post("/tables/people/ask", {"question": PAY, "error": "2", "shared": "1"})
+        form = {"question": PAY, "error": "2", "shared": "1"}
+        assert (
+            "The budget cannot pay for it. Ask for a wider error"
+            in visitor.post("/tables/people/price", form).words
+        )
+        told = visitor.post("/tables/people/ask", form)
         assert "Nothing was spent." in told.words
         assert (house.purchases(), house.spent()) == (0, before)
         assert house.client.ask(PAY)[0] == 202  # which counts the rows, and waits for a custodian

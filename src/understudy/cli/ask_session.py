@@ -47,7 +47,10 @@ def show_session_prices(
         (entered.error(question), "people") if error is None else (error, entered.unit(question))
         for question in questions
     ]
-    unpaid = [not_paid(so_far, ledger, entered.analyst) for so_far in together]
+    alone = [None if error is None else entered.unpaid(question, error=error) for question in questions]
+    unpaid = [
+        why or not_paid(so_far, ledger, entered.analyst) for why, so_far in zip(alone, together, strict=True)
+    ]
     refused = None if error is None else next((one for one in unpaid if one is not None), None)
     if as_json:
         emit(

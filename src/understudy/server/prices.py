@@ -22,6 +22,9 @@ from understudy.server.tokens import Caller
 def priced(opened: OpenTable, caller: Caller, inquiry: Inquiry, threshold: float) -> dict[str, Any]:
     """The most that a question can cost, its error with its unit, and whether it can be paid or needs an approval.
 
+    What cannot be paid needs no approval: nothing is bought for it. Where it is refused for that, a `hint` says
+    what to ask instead.
+
     `threshold` is the part of the whole budget above which it does. A question that would be refused has a
     `problem` instead.
     """
@@ -42,6 +45,8 @@ def priced(opened: OpenTable, caller: Caller, inquiry: Inquiry, threshold: float
             error, beta, unit = session.error(inquiry.question), float(session.terms.beta), "people"
             if inquiry.within is not None:
                 error, unit = inquiry.within, session.unit(inquiry.question)
+                unpaid = session.unpaid(inquiry.question, caller.analyst, error=error)
+                told |= {} if unpaid is None else {"hint": unpaid.remedy}
     except (LedgerError, SourceError):
         raise
     except (UnderstudyError, Problem) as refusal:

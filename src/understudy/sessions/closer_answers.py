@@ -157,7 +157,8 @@ class CloserAnswer:
             plan = self._plan(asking.analyst, are_counted=are_counted)
             told = plan if told is None else told
             if plan.first:
-                self._check_forecast(plan, asking)
+                if (refusal := self._unpaid(plan, asking.analyst)) is not None:
+                    raise refusal
                 self._count(plan.first, asking)
                 are_counted = True
                 continue
@@ -182,19 +183,26 @@ class CloserAnswer:
             asking.spent = counting.spent
             asking.charged = type(asking.charged)(counting.spent)
 
-    def _check_forecast(self, plan: _WithinPlan, asking: Asking) -> None:
-        """Refuse, before the rows are counted, what the analyst cannot pay for with all that comes after it."""
-        funds = self.buyer.funds(asking.analyst)
+    def unpaid(self, analyst: str) -> InsufficientBudgetError | None:
+        """Why the analyst could not pay for the question, before any of it is bought; None where they could."""
+        return None if self.free() is not None else self._unpaid(self._plan(analyst), analyst)
+
+    def _unpaid(self, plan: _WithinPlan, analyst: str) -> InsufficientBudgetError | None:
+        """Why the analyst cannot pay for a plan: where it counts rows first, with all that comes after that."""
+        funds = self.buyer.funds(analyst)
         try:
             funds.check([*plan.counts, *plan.within])
         except InsufficientBudgetError as refusal:
-            raise InsufficientBudgetError(
+            if not plan.first or not funds.is_payable(plan.counts):
+                return refusal
+            return InsufficientBudgetError(
                 requested=refusal.requested,
                 remaining=refusal.remaining,
                 currency=refusal.currency,
                 limit=refusal.limit,
-                remedy=COUNT_FIRST if funds.is_payable(plan.counts) else refusal.remedy,
-            ) from refusal
+                remedy=COUNT_FIRST,
+            )
+        return None
 
     def _check(self, plan: _WithinPlan, asking: Asking) -> None:
         """Refuse what the analyst cannot pay for; where the rows were counted for it, the refusal says so."""

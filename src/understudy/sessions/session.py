@@ -42,10 +42,7 @@ from understudy.curator.curator import Curator
 from understudy.curator.pricing import check_noise
 from understudy.domain.domain import Domain
 from understudy.domain.refinement import refines
-from understudy.errors import (
-    ParameterError,
-    QueryError,
-)
+from understudy.errors import InsufficientBudgetError, ParameterError, QueryError
 from understudy.ledger.interface import Ledger, fresh_request
 from understudy.ledger.view import spent_of
 from understudy.pages import notebook
@@ -435,6 +432,18 @@ class Session:
         if put.error is not None:
             return CloserAnswer(put.asked, marginals, put.error, self._parts).price(payer)
         return self._buyer.funds(payer).quote(self._answers.planned(marginals, put.running, payer).purchases)
+
+    def unpaid(
+        self, question: Asked, analyst: str | None = None, *, error: Number
+    ) -> InsufficientBudgetError | None:
+        """Why `ask` would refuse a `question` within an `error` for its price; None where it can be paid now.
+
+        `analyst` is who would pay. Reads no data and spends nothing. Raises as `price` does.
+        """
+        put, payer = self._put(question, error), self._payer(analyst)
+        self._check(put.marginals)
+        within = float(positive(error, "error"))
+        return CloserAnswer(put.asked, put.marginals, within, self._parts).unpaid(payer)
 
     def charged_under(self, request: str) -> Cost:
         """What was charged in all under a `request` that `ask` was given, as far as this process knows.

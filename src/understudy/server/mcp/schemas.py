@@ -319,6 +319,10 @@ PRICED = _told(
                         "description": "Of a question measured by itself: which noise it gets; null if public.",
                     },
                     "affordable": _FLAG,
+                    "hint": {
+                        **_TEXT,
+                        "description": "What to ask where it would be refused as unaffordable.",
+                    },
                     "needs_approval": _FLAG,
                     "more_like_this": {"type": ["integer", "null"]},
                     "problem": {**_THING, "description": "Why it would be refused, in place of a price."},
