@@ -268,7 +268,9 @@ FEW = "SELECT avg(age) FROM people WHERE sex = 'M' AND age >= 65 AND age < 67 AN
 """An average of so few rows that there may be none, by what is known once they were counted."""
 
 
-def test_no_door_counts_rows_for_a_price_that_cannot_be_paid(tmp_path: Path) -> None:
+def test_no_door_counts_rows_for_a_price_that_cannot_be_paid(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Above the threshold the plain question waits; with an error that cannot be paid nothing may be charged."""
     folder = declared(tmp_path / "people")
     (folder / "understudy.yml").write_text(DECLARED.replace("epsilon: 40", "epsilon: 1"))
@@ -289,6 +291,10 @@ def test_no_door_counts_rows_for_a_price_that_cannot_be_paid(tmp_path: Path) -> 
         assert problem["code"] == "budget"
         with us.connect(house.url, token=secret) as opened, pytest.raises(InsufficientBudgetError):
             opened.ask(PAY, error=2, in_session=True)
+        monkeypatch.setenv("UNDERSTUDY_TOKEN", secret)
+        close = ("ask", "--url", house.url, PAY, "--error", "2", "--in-session")
+        for more in (("--dry-run",), (), ("--yes",)):
+            assert "ask without --error first" in call(*close, *more, cwd=tmp_path, status=1).stderr
         with postgres(house) as connection, pytest.raises(psycopg.Error, match="this costs rho"):
             connection.execute(PAY)
         visitor = PageVisitor(ServedTown(service, Path(), {"ada": secret}), "ada")

@@ -193,7 +193,9 @@ def _show_quotes(
     """
     budget = purse.budget
     unpaid = [
-        None if quote.is_payable and so_far.units <= purse.remaining.units else _unpaid(so_far, purse)
+        None
+        if quote.is_payable and so_far.units <= purse.remaining.units
+        else _unpaid(so_far, purse, quote.hint)
         for quote, so_far in zip(quotes, together, strict=True)
     ]
     refused = None if is_general else next((one for one in unpaid if one is not None), None)
@@ -239,7 +241,9 @@ def _show_quotes(
     end_dry_run(refused, as_json=False)
 
 
-def _unpaid(cost: Cost, purse: _ServedBudget) -> InsufficientBudgetError:
-    """Why a server would refuse what all questions so far cost."""
-    left = purse.remaining
-    return InsufficientBudgetError(requested=cost.amount, remaining=left.amount, currency=cost.currency)
+def _unpaid(cost: Cost, purse: _ServedBudget, hint: str) -> InsufficientBudgetError:
+    """Why a server would refuse what all questions so far cost; `hint` is what it says to do, if anything."""
+    left, remedy = purse.remaining, {"remedy": hint} if hint else {}
+    return InsufficientBudgetError(
+        requested=cost.amount, remaining=left.amount, currency=cost.currency, **remedy
+    )

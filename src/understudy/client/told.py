@@ -29,6 +29,7 @@ class ServerQuote:
     noise           of a question with a price of its own, which noise it would get; None where it is public
     forecast        of a question with a price of its own, the error of each column in the column's own unit
     together        of several questions, the most that this one and those before it cost; None where nobody says
+    hint            what to ask instead, where it would be refused for its price; empty where nobody says
     """
 
     question: str
@@ -43,6 +44,7 @@ class ServerQuote:
     noise: str | None = None
     unit: str = "people"
     together: Cost | None = None
+    hint: str = ""
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> ServerQuote:
@@ -64,6 +66,7 @@ class ServerQuote:
             noise=plain.get("noise"),
             unit=plain.get("unit", "people"),
             together=cost_from_plain(plain["together"]) if "together" in plain else None,
+            hint=plain.get("hint", ""),
         )
 
     @property
