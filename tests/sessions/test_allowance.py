@@ -163,6 +163,22 @@ def test_competitive_ratio_three_halves_where_the_number_of_rows_is_private(sequ
     assert worst_excess(sequence, GAUSSIAN, small=False, patch=monkeypatch, **declared) <= 3
 
 
+def shares_and_counts(draw: np.random.Generator) -> Iterator[str]:
+    for _ in range(60):
+        low, high = sorted(draw.choice(11, 2, replace=False))
+        asked, town = draw.choice(["count", "count", "share"]), draw.choice(list("abc"))
+        yield f"{asked} age >= {low} and age < {high} and town = {town}"
+    yield from ("count", "count by town", "share by town, sex")
+
+
+def test_competitive_ratio_three_halves_with_shares_of_a_private_number_of_rows(monkeypatch):
+    """The number of rows is bought with the first share, for the same price by both."""
+    declared = {"neighbours": Neighbours.ADD_REMOVE, "rows_at_least": 3000}
+    for budget in (GAUSSIAN, LAPLACE):
+        excess = worst_excess(shares_and_counts, budget, small=False, patch=monkeypatch, **declared)
+        assert excess <= 3
+
+
 @pytest.mark.parametrize("sequence", [everything, single_cells])
 def test_a_session_without_an_allowance_is_noticed(sequence, generous, monkeypatch):
     assert worst_excess(sequence, GAUSSIAN, small=False, patch=monkeypatch) > 3

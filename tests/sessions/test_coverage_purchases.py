@@ -29,10 +29,11 @@ from understudy.sessions.class_band import band
 from understudy.sessions.completing import CompletingPurchase
 from understudy.sessions.direct import DirectPurchase
 from understudy.sessions.family_product import product_of
-from understudy.sessions.histogram import HistogramPurchase, RowCountPurchase
+from understudy.sessions.histogram import HistogramPurchase
 from understudy.sessions.knowledge import Knowledge
 from understudy.sessions.looks import FirstLook, LookPurchase
 from understudy.sessions.marginals_class import MarginalsPurchase
+from understudy.sessions.number_of_rows import RowCountPurchase
 from understudy.sessions.product_class import ProductPurchase, ReleasedProduct
 from understudy.sessions.purchase import Purchase, PurchaseRequest
 

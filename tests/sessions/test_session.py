@@ -420,18 +420,6 @@ def test_what_others_spent_since_a_price_was_told_has_the_question_planned_again
     assert refused
 
 
-def test_a_private_number_of_rows_is_bought_with_the_first_question():
-    declared = {"neighbours": Neighbours.ADD_REMOVE, "rows_at_least": 3000, "rows_at_most": 9000}
-    one = curator(**declared)
-    session = session_of(one, alpha=0.02, queries=50)
-    assert one.ledger.spent.units == 0
-    quoted = session.price("count age < 4")
-    assert one.ledger.spent.units == 0
-    answer = session.ask("count age < 4")
-    assert next(plan["kind"] for plan in plans(session)) == "rows"
-    assert answer.cost.units == one.ledger.spent.units <= quoted.units
-
-
 def test_names_of_sessions_do_not_run_into_each_other():
     ledger = MemoryLedger(Budget.of(500, 1e-6))
     for name in ("run", "run 1", "run 2"):

@@ -25,7 +25,8 @@ def share(cells: CellCounts, rows: RowBounds) -> Answer:
     may be no rows at all nothing is known of a share: 1/2 ± 1/2. What nobody vouches for stays so.
 
     The population error of counts, n·(population's share) ± e, is e/n where n is known. Else it is the one that
-    the source derives for shares (`sessions.population`), or None.
+    the source derives for shares (`sessions.population`), or None; that of counts may have been told before n was
+    known, and then was None.
     """
     counted = cells.answer
     if rows.least == rows.most:
@@ -38,10 +39,9 @@ def share(cells: CellCounts, rows: RowBounds) -> Answer:
         }
         cut = None if cells.cut_bins is None else cells.cut_bins.divided(n)
         return replace(counted, **scaled, population_error=expected, cut_bins=cut)
-    told = None if counted.population_error is None else rows.share_population
-    reach = None if told is None else told()
-    expected = None if reach is None else np.full(counted.value.shape, reach.error)
     vouched = np.isfinite(cells.half_width)
+    reach = rows.share_population() if rows.share_population is not None and vouched.all() else None
+    expected = None if reach is None else np.full(counted.value.shape, reach.error)
     low, high = _ends_of_share(cells, rows)
     scale = rows.estimate or rows.bound or max(rows.least, 1.0)
     noisy = (low + high) / 2 if rows.estimate is None or rows.least <= 0 else cells.centre / scale

@@ -37,7 +37,11 @@ Needed      Where counts cost what they cost by themselves, no deterministic rul
             before D ≥ (P - FREE·u)/(RATIO - 1): with a ratio of 3/2 a session that is to answer very many
             questions pays up to three times the price of the class.
 Asked for   The number of rows where that is private, and the ranges that quantiles buy in a direct session as well
-            (`quantile_buyer`), count as questions, on both sides, and need no allowance. A class that was ordered
+            (`quantile_buyer`), count as questions, on both sides, and need no allowance. The number of rows is
+            bought with the first share of all rows, here as by who asks directly, and at the same price r, since
+            its part of β is set aside from the beginning (`beta_account`). Every row pays for it alike, and all
+            of it: so it raises each joint price by r, the session's cost and D, and RATIO·D by more. Before a
+            share comes neither side pays it. A class that was ordered
             is a question that only a session of this kind answers: it is left out on both sides.
 Counted     Who asks directly gives the question that comes as the a-th the part 1/n(a) of what is left of β; so
 late        many are still expected (`Terms.ahead`). n falls by 1 with every question, to a tenth of all, and stays

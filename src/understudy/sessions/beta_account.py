@@ -15,6 +15,7 @@ from understudy.errors import InsufficientBudgetError
 from understudy.sessions.completing import CompletingPurchase
 from understudy.sessions.direct import DirectPurchase
 from understudy.sessions.looks import LookPurchase
+from understudy.sessions.number_of_rows import RowCountPurchase
 from understudy.sessions.product_class import ProductPurchase
 from understudy.sessions.purchase import Purchase
 from understudy.sessions.within_error import WithinPurchase
@@ -27,7 +28,7 @@ CELLS = 0.02
 """Part of what is left of β for histograms of all attributes whose bands hold for single cells only."""
 
 TOTAL = 0.02
-"""Part of β for the number of rows, where that is private."""
+"""Part of β that is set aside for the number of rows, where that is private."""
 
 MAIN = 0.4
 """A class that gets more than this part of what is left of β is a main class: little else was paid for."""
@@ -44,15 +45,18 @@ class BetaAccount:
 
     Promise     The shares of β of all purchases that are planned and noted add up to at most β.
     Why         Each share is a fraction of `left`, from which it is taken before the next one is planned; rounding
-                is always downwards.
+                is always downwards. What is set aside for the number of rows is taken from `left` beforehand.
 
-    left               what is left of β
+    left               what is left of β, beside what is set aside
+    for_rows           what is set aside for the number of rows, and not taken yet
     counts_bought      how many counts of single questions have had a share
     has_main_class     whether a class had much of what was left when it was bought
     """
 
-    def __init__(self, beta: float) -> None:
-        self.left = beta
+    def __init__(self, beta: float, *, rows_are_public: bool = True) -> None:
+        self.left, self.for_rows = beta, 0.0 if rows_are_public else beta * TOTAL
+        if not rows_are_public:
+            self._take(self.for_rows)
         self._rounding = ROUNDING * beta
         self.counts_bought = 0
         self.has_main_class = False
@@ -72,9 +76,10 @@ class BetaAccount:
         """
         is_certain = isinstance(purchase, DirectPurchase | WithinPurchase) and purchase.is_certain
         takes_none = is_certain or isinstance(purchase, CompletingPurchase)
-        if not takes_none and purchase.share > self.left + self._rounding:
+        left = max(self.left, self.for_rows) if isinstance(purchase, RowCountPurchase) else self.left
+        if not takes_none and purchase.share > left + self._rounding:
             raise InsufficientBudgetError(
-                requested=purchase.share, remaining=self.left, currency="beta", remedy=NEW_SESSION
+                requested=purchase.share, remaining=left, currency="beta", remedy=NEW_SESSION
             )
 
     @singledispatchmethod
@@ -83,7 +88,16 @@ class BetaAccount:
         self._take(purchase.share)
 
     def _take(self, share: float) -> None:
+        if share > self.left:  # before this was set aside, a session could promise all of its beta without
+            self.for_rows = max(self.for_rows - (share - self.left), 0.0)
         self.left = max(nextafter(self.left - share, 0.0), 0.0)
+
+    @note.register
+    def _(self, purchase: RowCountPurchase) -> None:
+        if self.for_rows:
+            self.for_rows = 0.0
+        else:
+            self._take(purchase.share)
 
     @note.register
     def _(self, purchase: ProductPurchase) -> None:

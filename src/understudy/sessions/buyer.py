@@ -209,7 +209,7 @@ class Buyer:
             self._make_all(self.plans.next_of_opening, Asking(analyst, self.nothing))
 
     def order(self, named: Announced, asking: Asking) -> None:
-        """Buy a class that is ordered, unless it was bought before; and the private number of rows before it.
+        """Buy a class that is ordered, unless it was bought before.
 
         Raises an `InsufficientBudgetError`, and buys nothing, where not all of it can be paid.
         """

@@ -53,9 +53,9 @@ from understudy.sessions.answer_memory import identity
 from understudy.sessions.asking import Asking
 from understudy.sessions.buyer import TRIES, Buyer
 from understudy.sessions.direct import intervals
-from understudy.sessions.histogram import rows_error
 from understudy.sessions.interval_widths import Widths, WidthSearch, is_count, is_wider
 from understudy.sessions.knowledge import TOUCHING, IntervalTable
+from understudy.sessions.number_of_rows import NumberOfRows, rows_error
 from understudy.sessions.part_answers import PartAnswers
 from understudy.sessions.predicted_counts import predicted
 from understudy.sessions.purchase import Purchase
@@ -360,12 +360,12 @@ class CloserAnswer:
         first = [marginal for marginal, table in each if is_wider(table, width)]
         least, most = self.buyer.known.knowledge.total
         if isinstance(self.question, ShareQuestion) and most > least + 2 * rows_error(int(width)):
-            first.append(self._everyone)  # what it is a share of is private, and was not counted
+            first.append(self._everyone)  # what it is a share of is private, and not known closely
         return first
 
     @cached_property
     def _everyone(self) -> Marginal:
-        return Marginal(self.buyer.curator.domain, ())
+        return NumberOfRows(self.buyer.curator.domain, ())
 
     def _expected_rows(self) -> RowBounds:
         """What will be known of the number of all rows, if it is the least one declared."""

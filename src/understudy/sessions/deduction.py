@@ -25,8 +25,8 @@ from understudy.query.box import Grid
 from understudy.query.marginal import Marginal
 from understudy.sessions.cut_knowledge import CutKnowledge
 from understudy.sessions.direct import intervals
-from understudy.sessions.histogram import rows_error
 from understudy.sessions.knowledge import UNBOUNDED, IntervalTable, Knowledge, boxes_of, nearest
+from understudy.sessions.number_of_rows import NumberOfRows, rows_error
 from understudy.sessions.population import Population, by_tilting, by_transfer, narrower, spent_on_rows
 from understudy.sessions.terms import Terms
 
@@ -149,6 +149,8 @@ class Deduction:
             raise QueryError("the question is about another domain")
         table = intervals(self.knowledge, marginal)
         most = 0 if self.promise.terms.is_direct else 2 * self.promise.width
+        if isinstance(marginal, NumberOfRows):  # bought once for all shares, also by who asks directly
+            most = 2 * rows_error(self.promise.width)
         return None if table is None or bool((table.high - table.low > most).any()) else table
 
     def answer(self, marginal: Marginal, charged: Cost) -> Answer | None:

@@ -51,18 +51,14 @@ class Forecast:
     def of(self, marginal: Marginal, *, asked: int) -> list[Purchase]:
         """All that a question may buy, the purchase that answers it last.
 
-        Before it come the number of rows, where that is private and not known yet, histograms, and the count of a
-        group (`small_groups`); each only where it leaves enough of the budget for the answer. Of several looks the
-        later ones are there as well, since they may be needed; where not all can be paid, the counts are bought in
-        one.
+        Before it come histograms, and the count of a group (`small_groups`); each only where it leaves enough of
+        the budget for the answer. Of several looks the later ones are there as well, since they may be needed;
+        where not all can be paid, the counts are bought in one.
         """
         answering = self._answering(marginal, asked=asked)
-        opening = (
-            None if self.funds.calibrator.relation.rows_are_public else self.policy.opening(self.knowledge)
-        )
-        before = [] if opening is None or not self.funds.is_payable([opening, *answering]) else [opening]
+        before = list[Purchase]()
         histograms = self.policy.preparations(marginal, asked=asked)
-        if histograms and self.funds.is_payable([*before, *histograms, *answering]):
+        if histograms and self.funds.is_payable([*histograms, *answering]):
             before += histograms
         group = self._group(answering[-1], asked=asked)
         if group is not None and self.funds.is_payable([*before, group, *answering]):

@@ -1,4 +1,4 @@
-"""The number of rows where it is private, and histograms of single attributes.
+"""Histograms of single attributes.
 
 They are bought before the first questions that touch them: the intervals that they give bound every conjunction
 from its conditions one by one (the Fréchet bounds, `knowledge`), so that many questions need no purchase.
@@ -20,10 +20,9 @@ from understudy.mechanism.matrix.ranges import MINIMAX_RESOLUTION
 from understudy.privacy.columns import ONE_COUNT, PARTITION
 from understudy.privacy.event import Event
 from understudy.privacy.price import Price
-from understudy.privacy.region import located
 from understudy.query.marginal import Marginal
 from understudy.sessions.calibrator import Calibrator, digits
-from understudy.sessions.knowledge import Knowledge, around
+from understudy.sessions.knowledge import Knowledge
 from understudy.sessions.one_way import OneWay, half_widths, shape
 from understudy.sessions.purchase import PurchaseRequest, PurchaseResult
 
@@ -35,57 +34,6 @@ MOST = 15
 
 LIGHT = 1.0
 """How much wider the bands of single cells are than those of counts that are bought by themselves."""
-
-
-@dataclass(frozen=True, eq=False)
-class RowCountPurchase:
-    """The number of rows, to within `error` people: an eighth of the session's width.
-
-    Promise     Except with probability `share` the number of rows is within `error` of the noisy one.
-    Why         The price is the smallest at which the noise on one count is (`Calibration.price_of`).
-    Cost        `price`, once a session, and only where the neighbouring relation keeps the number private.
-    """
-
-    kind: ClassVar[str] = "rows"
-    share: float
-    error: int
-    price: Price
-
-    @classmethod
-    def of(cls, calibrator: Calibrator, share: float) -> RowCountPurchase:
-        """The purchase at the smallest price that keeps its promise."""
-        error = rows_error(calibrator.width)
-        return cls(
-            share,
-            error,
-            calibrator.curator.calibration.price_of(_everyone(calibrator), error=error, beta=share),
-        )
-
-    @classmethod
-    def read(cls, calibrator: Calibrator, plan: Mapping[str, Any]) -> RowCountPurchase:
-        """The purchase of a plan in the ledger."""
-        return cls(plan["share"], plan["error"], Price.from_plain(plan))
-
-    def plain(self) -> dict[str, Any]:
-        """The plan: the share of β, the error in people and the price."""
-        return {"share": self.share, "error": self.error, **self.price.as_plain()}
-
-    def band(self, calibrator: Calibrator) -> dict[str, Any]:
-        """Nothing: the band is `error`."""
-        return {}
-
-    def event(self, calibrator: Calibrator) -> Event:
-        """The noise on the number of rows, located at every cell."""
-        everyone = _everyone(calibrator)
-        mechanism, _ = calibrator.curator.calibration.mechanism(everyone, self.price)
-        return located(everyone, mechanism.event, calibrator.relation)
-
-    def make(self, calibrator: Calibrator, knowledge: Knowledge, request: PurchaseRequest) -> PurchaseResult:
-        """Charge, look, and narrow the interval of the number of rows."""
-        measured = request.measure(calibrator.curator, _everyone(calibrator), self.price)
-        low, high = around(measured.noisy, self.error, knowledge.total)
-        knowledge.total = (float(low), float(high))
-        return PurchaseResult(measured.cost)
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,18 +132,10 @@ class HistogramPurchase:
             knowledge.one_ways.setdefault(self.name, OneWay(released, _sums(design, each), ordered=False))
             return PurchaseResult(cost)
         counts = design.histogram(released, knowledge.total[0])
-        knowledge.one_ways[self.name] = OneWay(counts, self._widths(calibrator), design.ordered)
+        known = OneWay(counts, self._widths(calibrator), design.ordered)
+        knowledge.one_ways[self.name] = known
+        knowledge.learn_rows(known.interval(np.ones(design.size, bool)))
         return PurchaseResult(cost)
-
-
-def _everyone(calibrator: Calibrator) -> Marginal:
-    """The number of rows, as a marginal of one cell."""
-    return Marginal(calibrator.curator.domain, ())
-
-
-def rows_error(width: int) -> int:
-    """The error, in people, to which the number of rows is bought for answers within `width` people."""
-    return max(width // 8, 1)
 
 
 def _design(

@@ -127,6 +127,8 @@ class Knowledge:
     first_looks: dict[Any, FirstLook] = field(default_factory=dict)
     cuts: CutKnowledge = field(default_factory=CutKnowledge)
     _contradiction: Contradiction = field(default_factory=Contradiction)
+    _declared: Interval = field(init=False)
+    _is_counted: bool = False
     _grids: dict[Clique, dict[Place, ReleasedClass]] = field(default_factory=dict)
     sums: PlannedSums = field(init=False)
     _boxes: BoxBounds = field(init=False)
@@ -135,6 +137,7 @@ class Knowledge:
     _outer: UpperEnds = field(default_factory=UpperEnds)
 
     def __post_init__(self) -> None:
+        self._declared = self.total
         self.sums = PlannedSums(self.grid.domain)
         self._boxes = BoxBounds(self.grid)
 
@@ -160,6 +163,27 @@ class Knowledge:
     def learn(self, box: Box, interval: Interval) -> None:
         """Add that the count of a box lies in an interval, in people."""
         self._boxes.learn(box, interval)
+        if not box.sides:
+            self.learn_rows(interval)
+
+    def learn_rows(self, interval: Interval) -> None:
+        """Add that the number of rows lies in an interval, as what tells it beside other counts says.
+
+        Where the number is public, or was bought by itself, nothing is added: that is as close as it has to be.
+        """
+        if self._is_counted or self.total[0] == self.total[1]:
+            return
+        low, high = max(self.total[0], interval[0]), min(self.total[1], interval[1])
+        if low - high > TOUCHING:
+            self._contradiction.is_found = True
+            low, high = (float(end) for end in np.clip(interval, *self._declared))
+        self.total = min(low, high), max(low, high)
+
+    def learn_number_of_rows(self, noisy: float, error: float) -> None:
+        """Add the number of rows that was bought by itself: a band of `error` people around a noisy number."""
+        low, high = around(np.array(noisy), error, self._declared)
+        self.learn_rows((float(low), float(high)))
+        self._is_counted = True
 
     def learn_table(self, by: Clique, where: Box, table: IntervalTable) -> None:
         """Add that the counts of a marginal of the rows in a box lie in intervals."""
@@ -179,6 +203,9 @@ class Knowledge:
         """Add a class on the cells of `by`, of the rows in a box; it takes the place of one on the same."""
         held = self._grids.setdefault(by, {})
         held[where.key] = bought
+        told = None if where.sides else bought.interval(where)
+        if told is not None:
+            self.learn_rows(told)
         if len(held) > MOST_CLASSES:
             del held[next(iter(held))]
 

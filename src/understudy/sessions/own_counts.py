@@ -8,20 +8,21 @@ from math import inf
 from understudy.curator.pricing import SPARE
 from understudy.errors import InsufficientBudgetError
 from understudy.query.marginal import Marginal
-from understudy.sessions.beta_account import NEW_SESSION
+from understudy.sessions.beta_account import NEW_SESSION, TOTAL
 from understudy.sessions.beta_spending import EVEN, LEAST_SHARE, BetaSpending
 from understudy.sessions.calibrator import Calibrator, rounded
 from understudy.sessions.completing import CompletingPurchase
 from understudy.sessions.direct import BOUNDED, DirectPurchase, can_plan_sum
 from understudy.sessions.knowledge import Knowledge
 from understudy.sessions.looks import LookPurchase, next_look
+from understudy.sessions.number_of_rows import NumberOfRows, RowCountPurchase
 from understudy.sessions.permission import Permission
 from understudy.sessions.planned_sums import SUM_SHARE
 from understudy.sessions.terms import Terms
 from understudy.sessions.within_error import WithinPurchase
 
-OwnCounts = DirectPurchase | LookPurchase | CompletingPurchase
-"""A purchase of the counts of one question, and of nothing ahead."""
+OwnCounts = DirectPurchase | LookPurchase | CompletingPurchase | RowCountPurchase
+"""A purchase of the counts of one question, or of the number of rows that it needs, and of nothing ahead."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,11 +96,21 @@ class OwnCountsOffers:
         """How shares of β fall now, and the one that the next question gets; raises as `_usual` does."""
         beta, spending = self.permission.beta, self.permission.spending(asked=asked)
         share = rounded(beta.left * spending.part(beta.counts_bought, self.terms.ahead(asked) + 1))
+        return spending, self._enough(share)
+
+    def _enough(self, share: float) -> float:
         if share < LEAST_SHARE:
             raise InsufficientBudgetError(
                 requested=LEAST_SHARE, remaining=share, currency="beta", remedy=NEW_SESSION
             )
-        return spending, share
+        return share
+
+    def _share_of_rows(self) -> float:
+        """The share of β of the number of rows: what was set aside; where that is gone, in a purchase that came to
+        nothing, a part of what is left. Raises as `_usual` does.
+        """
+        beta = self.permission.beta
+        return self._enough(beta.for_rows or rounded(beta.left * TOTAL))
 
     def within(self, marginal: Marginal, width: float, *, asked: int) -> WithinPurchase:
         """The sums of a marginal within `width` people, with the share of β that own counts get.
@@ -131,6 +142,8 @@ class OwnCountsOffers:
         Bounded noise takes the place of a look only where it costs no more than that look alone. Raises as
         `direct` does.
         """
+        if isinstance(marginal, NumberOfRows):
+            return RowCountPurchase.of(self.calibrator, self._share_of_rows())
         following = next_look(self.calibrator, knowledge, marginal)
         if following is not None:
             certain = self._certain(marginal)

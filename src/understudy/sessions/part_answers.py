@@ -20,6 +20,7 @@ from understudy.query.marginal import Marginal
 from understudy.sessions.asking import Asking
 from understudy.sessions.buyer import Buyer
 from understudy.sessions.deduction import Deduction
+from understudy.sessions.number_of_rows import NumberOfRows
 from understudy.sessions.purchase import Purchase
 from understudy.sessions.question_plan import QuestionPlan
 
@@ -109,7 +110,7 @@ class PartAnswers:
             if kept is not answers[place]:  # another thread's, who may have paid for it
                 answers[place] = replace(kept, source=answers[place].source, cost=nothing)
             self.buyer.plans.serve(marginal)
-        self.count(len(answers))
+        self.count(sum(not isinstance(marginal, NumberOfRows) for marginal in marginals))
         return answers
 
     def repeated(self, marginal: Marginal) -> Answer | None:
@@ -156,7 +157,8 @@ class PartAnswers:
 
         By what was known in `seen` there is no answer for nothing: it is not looked for there again.
         """
-        self.count(1)
+        if not isinstance(marginal, NumberOfRows):
+            self.count(1)
         asking.charged = self.buyer.nothing
         repeated = self.repeated(marginal)
         if repeated is not None:

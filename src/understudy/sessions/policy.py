@@ -14,19 +14,20 @@ from typing import Any, Self
 from understudy.query.box import Box
 from understudy.query.marginal import Marginal
 from understudy.rational import Number
-from understudy.sessions.beta_account import CELLS, HISTOGRAMS, TOTAL, BetaAccount
+from understudy.sessions.beta_account import CELLS, HISTOGRAMS, BetaAccount
 from understudy.sessions.beta_spending import BEFORE, LEAST_SHARE, part_of_class
 from understudy.sessions.calibrator import Calibrator, coarse, rounded
 from understudy.sessions.completing import CompletingPurchase
 from understudy.sessions.direct import DirectPurchase
 from understudy.sessions.families import Kind
-from understudy.sessions.histogram import HistogramPurchase, RowCountPurchase
+from understudy.sessions.histogram import HistogramPurchase
 from understudy.sessions.histogram_rent import due_at
 from understudy.sessions.knowledge import Knowledge, boxes_of
 from understudy.sessions.looks import LookPurchase, was_begun
 from understudy.sessions.marginals_class import MarginalsPurchase
 from understudy.sessions.marginals_rental import MarginalsSkiRental, cell_of
 from understudy.sessions.named_classes import check_class, covers, product_class
+from understudy.sessions.number_of_rows import NumberOfRows, RowCountPurchase
 from understudy.sessions.own_counts import OwnCounts, OwnCountsOffers
 from understudy.sessions.permission import Permission
 from understudy.sessions.product_class import ProductPurchase, is_feasible
@@ -120,12 +121,10 @@ class PurchasePolicy:
     # ---- planning
 
     def opening(self, knowledge: Knowledge) -> Purchase | None:
-        """The next purchase that comes before any question: the private number of rows, or an announced class.
+        """The next purchase that comes before any question: an announced class.
 
         None where all of them were bought. Raises a `QueryError` where an announced class is too large.
         """
-        if not self._calibrator.relation.rows_are_public and not self.record.rows_bought:
-            return RowCountPurchase.of(self._calibrator, float(self._terms.beta) * TOTAL)
         for i, announced in enumerate(self._terms.classes):
             share = rounded(self.beta.left * ANNOUNCED / (len(self._terms.classes) - i))
             purchase = self._named(knowledge, announced, share)
@@ -269,7 +268,8 @@ class PurchasePolicy:
         Raises as `direct` does.
         """
         ahead, direct = self._terms.ahead(asked), self.counts(knowledge, marginal, asked=asked)
-        if self._terms.is_direct or marginal.moment is not None or is_cut(marginal):
+        is_direct = self._terms.is_direct or isinstance(marginal, NumberOfRows)
+        if is_direct or marginal.moment is not None or is_cut(marginal):
             return direct
         if (awaited := self._awaited(marginal)) is not None:  # nothing else uses up the allowance for it
             return self._expected(knowledge, awaited, asked=asked) or direct
@@ -361,4 +361,4 @@ class PurchasePolicy:
 def _is_ahead(purchase: Purchase) -> bool:
     """Whether a purchase that is planned for a question is not asked for: it needs the allowance."""
     asked_for = isinstance(purchase, ProductPurchase) and purchase.asked_for
-    return not asked_for and not isinstance(purchase, OwnCounts | RowCountPurchase | WithinPurchase)
+    return not asked_for and not isinstance(purchase, OwnCounts | WithinPurchase)

@@ -21,7 +21,7 @@ from understudy.sessions.deduction import Deduction, SessionPromise
 from understudy.sessions.forecast import Forecast
 from understudy.sessions.found_once import planned
 from understudy.sessions.funds import Funds
-from understudy.sessions.histogram import HistogramPurchase, RowCountPurchase
+from understudy.sessions.histogram import HistogramPurchase
 from understudy.sessions.policy import PurchasePolicy
 from understudy.sessions.purchase import Purchase
 from understudy.sessions.question_plan import QuestionPlan, without_repeats
@@ -200,7 +200,7 @@ class PurchasePlans:
             policy, found = self.policy, list[Purchase]()
             while (purchase := self._of_order(policy, named)) is not None:
                 found.append(purchase)
-                if not isinstance(purchase, RowCountPurchase | HistogramPurchase):
+                if not isinstance(purchase, HistogramPurchase):
                     break
                 policy = policy.after([purchase])
             return found

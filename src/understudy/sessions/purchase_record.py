@@ -21,19 +21,21 @@ from understudy.sessions.beta_account import BetaAccount
 from understudy.sessions.calibrator import Calibrator, rounded
 from understudy.sessions.completing import CompletingPurchase
 from understudy.sessions.direct import BOUNDED, DirectPurchase
-from understudy.sessions.histogram import HistogramPurchase, RowCountPurchase
+from understudy.sessions.histogram import HistogramPurchase
 from understudy.sessions.histogram_rent import HistogramRents
 from understudy.sessions.knowledge import Knowledge, Place
 from understudy.sessions.looks import LookPurchase
 from understudy.sessions.marginals_class import MarginalsPurchase
 from understudy.sessions.marginals_rental import MarginalsSkiRental, cell_of
-from understudy.sessions.own_counts import OwnCounts
+from understudy.sessions.number_of_rows import NumberOfRows, RowCountPurchase
 from understudy.sessions.product_class import ProductPurchase
 from understudy.sessions.purchase import Purchase
 from understudy.sessions.ski_rental import SkiRental
 from understudy.sessions.small_groups import GroupCountPurchase
 from understudy.sessions.terms import AllMarginals, Announced, Conjunctions, Terms
 from understudy.sessions.within_error import WithinPurchase
+
+_Counts = DirectPurchase | LookPurchase | CompletingPurchase
 
 
 class PurchaseRecord:
@@ -51,13 +53,13 @@ class PurchaseRecord:
         self._calibrator = calibrator
         self._terms = terms
         self._domain = calibrator.curator.domain
-        self.beta = BetaAccount(float(terms.beta))
+        public = calibrator.relation.rows_are_public
+        self.beta = BetaAccount(float(terms.beta), rows_are_public=public)
         self.allowance = Allowance(calibrator, terms, nothing_released)
         self.ski_rental = SkiRental(calibrator)
         self.marginals_rental = MarginalsSkiRental()
         self.cells_rental = MarginalsSkiRental(of_cells=True)
         self.histogram_rents = HistogramRents(calibrator)
-        self.rows_bought = False
         self.histograms: set[tuple[str, bool]] = set()
         """The attributes whose histograms were bought, and whether of their cells alone."""
         self.histograms_cost = 0.0
@@ -86,9 +88,7 @@ class PurchaseRecord:
         usual = usual_noise(self._calibrator.currency)
         is_bounded = isinstance(purchase, DirectPurchase | WithinPurchase) and purchase.is_certain
         self.noises = tuple(dict.fromkeys((*self.noises, BOUNDED if is_bounded else usual)))
-        if isinstance(purchase, RowCountPurchase):
-            self.rows_bought = True
-        elif isinstance(purchase, HistogramPurchase):
+        if isinstance(purchase, HistogramPurchase):
             self.histograms.add((purchase.name, purchase.plain_cells))
             self.histograms_cost += float(purchase.price.amount)
 
@@ -99,7 +99,7 @@ class PurchaseRecord:
 
     @made.register
     def _(self, purchase: RowCountPurchase, charged: Cost) -> None:
-        pass  # every session needs it, one that buys nothing ahead too
+        pass  # who asks directly pays as much for it: it is on both sides of the allowance
 
     @made.register
     def _(self, purchase: WithinPurchase, charged: Cost) -> None:
@@ -145,7 +145,7 @@ class PurchaseRecord:
         self.allowance.asked(purchase.marginal)
         self._rented(purchase, charged, again=False)
 
-    def _rented(self, purchase: OwnCounts, charged: Cost, *, again: bool) -> None:
+    def _rented(self, purchase: _Counts, charged: Cost, *, again: bool) -> None:
         """Remember what a question's own counts cost, as rent of the classes that would have answered it."""
         marginal, price = purchase.marginal, purchase.price
         if not self._terms.is_direct:
@@ -177,10 +177,14 @@ class PurchaseRecord:
 
     def answered(self, marginal: Marginal) -> None:
         """Remember a question that was answered by what was bought for it, its own counts left out."""
+        if isinstance(marginal, NumberOfRows):
+            return  # its price is on both sides of the allowance already
         self.allowance.asked(marginal)
 
     def served(self, knowledge: Knowledge, marginal: Marginal) -> None:
         """Remember a question that was answered for nothing: classes that do so have paid off."""
+        if isinstance(marginal, NumberOfRows):
+            return
         self.allowance.asked(marginal)
         alone = not (marginal.by or marginal.moment or is_cut(marginal))
         box = Box.of(marginal.where) if alone else None

@@ -27,8 +27,9 @@ from understudy.privacy.cost import Cost
 from understudy.query.marginal import Marginal
 from understudy.sessions.answer_memory import Identity, identity
 from understudy.sessions.completing import CompletingPurchase
-from understudy.sessions.histogram import HistogramPurchase, RowCountPurchase
+from understudy.sessions.histogram import HistogramPurchase
 from understudy.sessions.marginals_class import MarginalsPurchase
+from understudy.sessions.number_of_rows import RowCountPurchase
 from understudy.sessions.own_counts import OwnCounts
 from understudy.sessions.product_class import ProductPurchase
 from understudy.sessions.purchase import Purchase
@@ -124,22 +125,22 @@ def are_no_dearer(counts: Sequence[Purchase], planned: Sequence[Purchase]) -> bo
     """
     new, old = ([one for one in side if isinstance(one, OwnCounts)] for side in (counts, planned))
     return len(new) <= len(old) and all(
-        identity(_looked_at(one)) == identity(_looked_at(other))
+        _looked_at(one) == _looked_at(other)
         and one.price.currency == other.price.currency
         and one.price.amount <= other.price.amount
         for one, other in zip(new, old, strict=False)
     )
 
 
-def _looked_at(counts: OwnCounts) -> Marginal:
-    return counts.marginal if isinstance(counts, CompletingPurchase) else counts.measured
+def _looked_at(counts: OwnCounts) -> Identity:
+    if isinstance(counts, RowCountPurchase):
+        return (counts.kind,)
+    return identity(counts.marginal if isinstance(counts, CompletingPurchase) else counts.measured)
 
 
 def scope(purchase: Purchase) -> tuple[object, ...] | None:
     """What makes two purchases ahead, of whatever prices, tell the same; None for the counts of one question."""
     match purchase:
-        case RowCountPurchase():
-            return (purchase.kind,)
         case HistogramPurchase():
             return purchase.kind, purchase.name, purchase.plain_cells
         case ProductPurchase():

@@ -27,14 +27,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import overload
 
 from understudy.answer.answer import Answer
 from understudy.answer.around_question import AroundQuestion
 from understudy.answer.counts import CellCounts, SourceCounts
 from understudy.answer.limits import MAX_CELLS, check_cells
-from understudy.answer.reader import REMEMBERED, Asked, QuestionReader, ReadQuestion
+from understudy.answer.reader import REMEMBERED, Asked, QuestionReader, ReadQuestion, ShareQuestion
 from understudy.answer.select_question import SelectQuestion
 from understudy.answer.sql_answer import SqlAnswer
 from understudy.answer.unit_error import unit_of
@@ -62,6 +62,7 @@ from understudy.sessions.deduction import Deduction, SessionPromise
 from understudy.sessions.direct import running_sums
 from understudy.sessions.knowledge import Values
 from understudy.sessions.named_classes import check_class
+from understudy.sessions.number_of_rows import NumberOfRows
 from understudy.sessions.part_answers import PartAnswers
 from understudy.sessions.population import Population
 from understudy.sessions.quantile_buyer import Running
@@ -123,11 +124,13 @@ class Session:
         self.rows = self._promise.rows
         self._beta = float(terms.beta)
         self.width = self._promise.width
-        # Of the number of rows a session knows as much as it needs, so that a share needs no count of everyone.
+        # What a session knows of the number of rows is told with every answer: where that is private, who asks for
+        # a share has it bought (`_put`), and nobody else.
         self._reader = QuestionReader.of(
             curator.declaration, counts_everyone=False, measured="positions", refines=True, size=text_size
         )
-        self._put_text = lru_cache(maxsize=REMEMBERED)(partial(_put_anew, self._reader, curator.domain))
+        self._shares_need = () if curator.relation.rows_are_public else (NumberOfRows(curator.domain, ()),)
+        self._put_text = lru_cache(maxsize=REMEMBERED)(self._put_anew)
         self._buyer = Buyer(self._promise, name=self.name, owner=self.owner, lazily=lazily)
         self._parts = PartAnswers(curator, self._buyer)
         self._answers = QuestionAnswers(self._parts)
@@ -269,11 +272,15 @@ class Session:
     def _put(self, question: Asked, error: Number | None) -> PutQuestion:
         if error is None and isinstance(question, str):
             return self._put_text(question)
+        return self._put_anew(question, None if error is None else float(positive(error, "error")))
+
+    def _put_anew(self, question: Asked, within: float | None = None) -> PutQuestion:
+        """A question that is not remembered; within an error of its own it finds out itself what else it needs."""
         asked = self._reader.read(question)
-        within = None if error is None else float(positive(error, "error"))
-        return PutQuestion(
-            asked, tuple(_least_refined(self.curator.domain, asked.marginals)), _running(asked), within
-        )
+        marginals = tuple(_least_refined(self.curator.domain, asked.marginals))
+        if within is None and isinstance(asked, ShareQuestion):
+            marginals += self._shares_need
+        return PutQuestion(asked, marginals, _running(asked), within)
 
     def _answered(
         self,
@@ -564,12 +571,6 @@ class Session:
         contradiction = "What was released contradicts itself: a band failed, which beta allows for."
         parts = [notebook.warning(contradiction)] if self.contradicted else []
         return notebook.panel(f"Session {self.name}", notebook.facts(known), *parts)
-
-
-def _put_anew(reader: QuestionReader, declared: Domain, text: str) -> PutQuestion:
-    """A question in words, within the session's own error, that is not remembered."""
-    asked = reader.read(text)
-    return PutQuestion(asked, tuple(_least_refined(declared, asked.marginals)), _running(asked), None)
 
 
 def _least_refined(declared: Domain, marginals: Sequence[Marginal]) -> list[Marginal]:
