@@ -15,7 +15,6 @@ from understudy.privacy.budget import Budget
 from understudy.query.box import Box
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
-from understudy.sessions import policy
 from understudy.sessions.calibrator import Calibrator
 from understudy.sessions.marginals_class import MarginalsPurchase, can_buy, why_not
 from understudy.sessions.marginals_rental import MarginalsSkiRental, cell_of
@@ -47,8 +46,9 @@ def test_the_allowance_is_saved_for_a_class_of_marginals_that_is_worth_its_price
     """Small classes on the way would use up what may be spent ahead, and the class would be bought later."""
     monkeypatch.setattr("understudy.sessions.ski_rental.SMALL", 0)
     bought, spent = [], []
-    for most in (0.0, policy.SAVED_FOR):
-        monkeypatch.setattr(policy, "SAVED_FOR", most)
+    saving = MarginalsSkiRental.is_worth_saving_for
+    for rule in (lambda *_, **__: False, saving):
+        monkeypatch.setattr(MarginalsSkiRental, "is_worth_saving_for", rule)
         session, since = session_of(curator(BINARY, seed=1), alpha=0.03, queries=1000), []
         for question in np.random.default_rng(3).permutation(list(pairs(BINARY.domain))):
             before = session.purchases
@@ -61,6 +61,56 @@ def test_the_allowance_is_saved_for_a_class_of_marginals_that_is_worth_its_price
     assert set(bought[1]) <= {"fresh", "look", "completing", "marginals"}
     assert "marginals" in bought[1]
     assert spent[1] <= spent[0]
+
+
+def triples(domain: Domain, many: int):
+    draw = np.random.default_rng(2)
+    for _ in range(many):
+        names = draw.choice(domain.names, draw.integers(2, 4), replace=False)
+        yield conjunction(domain, {name: np.arange(2) == draw.integers(2) for name in names})
+
+
+@pytest.mark.parametrize(("queries", "is_saved"), [(10_000, True), (2000, True), (600, False)])
+def test_a_dear_class_of_marginals_is_saved_for_where_what_comes_after_will_repay_it(queries, is_saved):
+    """Twenty attributes, whose triples cost more than 128 counts: by the time that they may be bought, enough of
+    the questions that are expected has to be left.
+    """
+    many = table_of(attributes({}, {f"a{i:02}": 2 for i in range(20)}), 3000, 4)
+    session = session_of(curator(many, seed=1), alpha=0.03, queries=queries)
+    price = session.price_of_class(us.marginals(3)).amount
+    assert price > 128 * session._buyer.policy._single_price
+    saved = False
+    for question in triples(many.domain, 130):
+        session.ask_marginal(question)
+        saved |= session._buyer.policy._saved_for == 3
+    assert saved == is_saved
+    if saved:
+        assert "grids" not in {plan["kind"] for plan in session._buyer.journal.all()}
+        rental, policy = session._buyer.policy._cells_rental, session._buyer.policy
+        offer = MarginalsPurchase.of(policy._calibrator, session._known.knowledge, 3, 0.01)
+        assert 130 < policy._permission.wait([offer], asked=130) < 1500
+        assert not rental.is_worth_saving_for(offer.price, float("inf"), ahead=10**6)
+
+
+def test_how_long_the_allowance_has_to_be_waited_for(monkeypatch):
+    """As long as it was forecast at half of it, within a third; what costs nothing need not be waited for."""
+    monkeypatch.setattr("understudy.sessions.ski_rental.SMALL", 0)
+    monkeypatch.setattr("understudy.sessions.policy.PurchasePolicy._marginals", lambda *_, **__: None)
+    monkeypatch.setattr("understudy.sessions.ski_rental.SkiRental.choose", lambda *_, **__: None)
+    monkeypatch.setattr("understudy.sessions.policy.PurchasePolicy.preparations", lambda *_, **__: [])
+    session = session_of(curator(BINARY, seed=1), alpha=0.03, queries=1000)
+    permission, waits = session._buyer.policy._permission, []
+    offer = MarginalsPurchase.of(permission.calibrator, session._known.knowledge, 2, 0.01)
+    assert permission.wait([offer], asked=1) > 1000
+    for asked, question in enumerate(pairs(BINARY.domain), 1):
+        session.ask_marginal(question)
+        waits.append(permission.wait([offer], asked=asked))
+        if permission.permits([offer], asked=asked):
+            break
+    else:
+        raise AssertionError("the class is never permitted")
+    assert 2 / 3 * asked < asked // 2 + waits[asked // 2] < 4 / 3 * asked
+    assert permission.wait([], asked=asked) == 0
 
 
 def test_only_cells_of_few_attributes_count_as_rent():

@@ -75,7 +75,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from hashlib import blake2b
-from math import ceil, floor
+from math import ceil, floor, inf
 
 import numpy as np
 from numpy.typing import NDArray
@@ -258,15 +258,10 @@ class Allowance:
         been made, and `dearer` how many times as dear as a count with this share it can be beside that (`looks`);
         `asked` questions came so far.
         """
-        ahead = self._ahead
-        for event in events:
-            ahead = self._joint.after(ahead, event)
-        cost, account = self._joint.cost(ahead).units, self._uncounted or self._account
-        alone = self._price(self._share(asked, account.left))
-        later = dearer * self._price(rounded(least_share)) / alone
+        cost, account = self._cost_with(events), self._uncounted or self._account
+        unit, later = self._unit_and_later(account, least_share, asked, dearer)
         if later > RATIO:  # what comes then would break the promise by itself
             return False
-        unit = ceil(alone * UNITS)
         if cost <= FREE * unit and account.dearest <= RATIO:
             return True  # whatever the questions so far would have cost
 
@@ -284,6 +279,44 @@ class Allowance:
             self._uncounted = account
         counted = self._account
         return is_enough(counted, self._with(question, asked), counted.unmatched)
+
+    def wait(
+        self,
+        events: Sequence[Event],
+        *,
+        least_share: float,
+        asked: int,
+        dearer: Fraction = Fraction(1),
+    ) -> float:
+        """After how many more questions purchases ahead are likely to be permitted, if nothing else is bought
+        ahead until then; infinite where they will not be.
+
+        What may be spent ahead is taken to go on growing as it did so far. It decides what is saved for, and
+        permits nothing: the parameters are those of `permits`.
+        """
+        account = self._account
+        unit, later = self._unit_and_later(account, least_share, asked, dearer)
+        kappa = max(later, Fraction(account.dearest))
+        # Questions that wait are taken to cost directly what those that are counted did.
+        each = Fraction(account.direct, self._counted) if self._counted else unit
+        grown = (RATIO - kappa) * (account.direct + each * account.waiting) + account.gain(kappa, 0)
+        if later > RATIO or grown <= 0:
+            return inf
+        return max(float((self._cost_with(events) - FREE * unit) / grown) - 1, 0.0) * asked
+
+    def _cost_with(self, events: Sequence[Event]) -> int:
+        """C in units, with purchases ahead."""
+        ahead = self._ahead
+        for event in events:
+            ahead = self._joint.after(ahead, event)
+        return self._joint.cost(ahead).units
+
+    def _unit_and_later(
+        self, account: _Account, least_share: float, asked: int, dearer: Fraction
+    ) -> tuple[int, Fraction]:
+        """u in units, and how many times as dear a later count can become."""
+        alone = self._price(self._share(asked, account.left))
+        return ceil(alone * UNITS), dearer * self._price(rounded(least_share)) / alone
 
     def _with(self, question: Marginal | None, asked: int) -> int:
         """D in units, with the question in hand: it counts whatever answers it, once it is answered."""

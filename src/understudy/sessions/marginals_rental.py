@@ -41,7 +41,8 @@ class MarginalsSkiRental:
                 the class as well.
     Why         A class is due when the rent paid for such questions has reached its price, or a part of it while
                 as many questions are expected to come as would repay it; never where all that were not asked would
-                cost no more one by one (`is_worth`).
+                cost no more one by one (`is_worth`). Where the allowance does not permit it yet, it is saved for
+                if what comes after that will repay it (`is_worth_saving_for`).
     Privacy     Rent, prices and numbers of questions are public. No answer is read.
     Cost        O(1) for a question, O(attributes · order) where cells are counted; finding a price, which takes
                 long, a number of times that grows with the logarithm of what is at stake.
@@ -55,6 +56,7 @@ class MarginalsSkiRental:
         self._order = 0
         self._worth = 0.0
         self._unasked = 0.0
+        self._rate = 0.0
         self._tried = 0.0
 
     def pay(self, marginal: Marginal, price: Number, *, again: bool = False) -> None:
@@ -78,6 +80,7 @@ class MarginalsSkiRental:
         rent, seen = self.rent + amount, self._seen + 1
         others = max(self._questions(marginal.domain, order) - seen, 0)
         self._unasked = (others + 1) * rent / seen
+        self._rate = rent / max(asked, 1)
         coming = min(ahead * seen / max(asked, 1), others) * rent / seen
         evidence = EVIDENCE_CELLS if self.of_cells else EVIDENCE_GROUP_BYS
         self._worth = max(rent, min(coming / FORECAST_GROUP_BYS, rent / evidence))
@@ -104,6 +107,13 @@ class MarginalsSkiRental:
             self._tried = self._worth
             return False
         return True
+
+    def is_worth_saving_for(self, price: Price, wait: float, *, ahead: int) -> bool:
+        """Whether the class would still be repaid if it were bought after `wait` more questions, with `ahead` to
+        come now: then nothing else is bought ahead for questions that it answers, which would put it off further.
+        """
+        after = min(self._rate * max(ahead - wait, 0.0), self._unasked)
+        return after >= FORECAST_GROUP_BYS * float(price.amount)
 
 
 def cell_of(box: Box) -> Marginal | None:

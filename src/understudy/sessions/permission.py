@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
 
 from understudy.errors import RefusedError
+from understudy.privacy.event import Event
 from understudy.query.marginal import Marginal
 from understudy.sessions.allowance import Allowance
 from understudy.sessions.beta_account import BetaAccount
@@ -48,6 +50,31 @@ class Permission:
         is_main = any(self.beta.is_main(purchase) for purchase in purchases)
         return is_main and self._keeps(EVEN, purchases, asked=asked, question=question)
 
+    def wait(self, purchases: Sequence[Purchase], *, asked: int) -> float:
+        """After how many more questions purchases ahead are likely to be permitted (`Allowance.wait`)."""
+        least = self._least(CAREFUL, purchases, asked=asked)
+        if least < LEAST_SHARE:
+            return inf
+        try:
+            return self.allowance.wait(
+                self._events(purchases), least_share=least, dearer=dearer(self.calibrator), asked=asked
+            )
+        except RefusedError:
+            return inf
+
+    def _least(self, spending: BetaSpending, purchases: Sequence[Purchase], *, asked: int) -> float:
+        """The least share of β that a later count can get by `spending` after purchases."""
+        left, expected = self.beta.left_after(purchases), self.terms.ahead(asked) + 1
+        least = spending.least(left, self.beta.counts_bought, expected)
+        return least if spending is EVEN else least * (1 - FIRST)  # what the last of several looks has
+
+    def _events(self, purchases: Sequence[Purchase]) -> list[Event]:
+        """What purchases are charged, after those that are planned."""
+        return [
+            self.calibrator.charged(purchase.event(self.calibrator))
+            for purchase in (*self.planned, *purchases)
+        ]
+
     def _keeps(
         self,
         spending: BetaSpending,
@@ -57,14 +84,10 @@ class Permission:
         question: Marginal | None = None,
     ) -> bool:
         """Whether the allowance permits purchases ahead, if counts get shares of β by `spending` from now on."""
-        left, expected = self.beta.left_after(purchases), self.terms.ahead(asked) + 1
-        least = spending.least(left, self.beta.counts_bought, expected)
-        if spending is not EVEN:
-            least *= 1 - FIRST  # what the last of several looks has
+        least = self._least(spending, purchases, asked=asked)
         if least < LEAST_SHARE:
             return False
-        all_ahead = (*self.planned, *purchases)
-        events = [self.calibrator.charged(purchase.event(self.calibrator)) for purchase in all_ahead]
+        events = self._events(purchases)
         try:
             return self.allowance.permits(
                 events,

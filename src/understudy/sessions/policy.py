@@ -51,10 +51,6 @@ CELL_COUNTS = 0.5
 """The most of what is left of β that goes to the class of all marginals where counts of single cells lead to it:
 conjunctions of other kinds come beside them."""
 
-SAVED_FOR = 128.0
-"""In single counts: the allowance is saved for a class of all marginals that counts of single cells lead to, if it
-costs no more than this. For a dearer one it would have to be saved for more than a thousand questions."""
-
 MEMBERS = 2.0
 """How many questions the ranges that a quantile needs are expected to answer, for each of their cells."""
 
@@ -335,11 +331,15 @@ class PurchasePolicy:
         share = rounded(self.beta.left * min(part, CELL_COUNTS if rental.of_cells else MOST_OF_BETA))
         offer = MarginalsPurchase.of(self._calibrator, knowledge, order, share)
         if offer is None or not rental.is_worth(offer.price):
+            if rental.of_cells:
+                self._saved_for = 0
             return None
         if self._permission.permits([offer], asked=asked):
             return offer
-        if rental.of_cells and float(offer.price.amount) <= SAVED_FOR * self._single_price:
-            self._saved_for = order
+        if rental.of_cells:
+            wait = self._permission.wait([offer], asked=asked)
+            is_saved = rental.is_worth_saving_for(offer.price, wait, ahead=ahead)
+            self._saved_for = order if is_saved else 0
         return None
 
     def _is_saved_for(self, box: Box) -> bool:
