@@ -464,3 +464,92 @@ def test_a_repeated_request_with_an_error_pays_once_and_is_told_from_all_that_is
     assert closer_high - closer_low <= 2.0 + 1e-6 < high - low
     assert numbers(recounted) == numbers(counted)
     assert recounted.cost == counted.cost
+
+
+SPREADS: dict[str, Any] = {
+    "even": lambda rng: rng.uniform(0, 1e5, ROWS),
+    "skew": lambda rng: rng.gamma(2, 9_000, ROWS).clip(0, 1e5),
+    "high": lambda rng: rng.normal(8.5e4, 1e4, ROWS).clip(0, 1e5),
+    "none": lambda _: np.full(ROWS, 5e4),
+}
+
+
+def incomes(kind: str) -> tuple[Session, pd.DataFrame]:
+    """A session over incomes of which the standard deviation is up to a third of their range, or 0."""
+    rng = np.random.default_rng(5)
+    people = pd.DataFrame({"income": np.round(SPREADS[kind](rng)), "sex": rng.choice(["F", "M"], ROWS)})
+    table = declared(("income", "sex"), budget="{epsilon: 1000, delta: 1e-9}")
+    project = us.Project.frame(people, table, noise=SeededNoise(4))
+    return us.session(project, alpha=0.02, beta=LUCK), people
+
+
+def likely(session: Session, values: pd.Series, what: str, error: float) -> float:
+    """What the sums of an answer cost by the delta method, if what they are about were known: three counts."""
+    places = values / 1e5
+    mean, deviation = places.mean(), places.std(ddof=0)
+    off = 2 * deviation * error / 1e5 if what == "stddev_pop" else error / 1e10
+    width = off * len(places) / (1 + 2 * mean + abs(mean**2 - deviation**2))
+    return 3 * session.price("count sex = M", error=width).units
+
+
+@pytest.mark.parametrize(
+    ("kind", "what", "part", "where"),
+    [
+        ("even", "stddev_pop", 0.4, " WHERE sex = 'F'"),
+        ("skew", "stddev_pop", 0.4, ""),
+        ("high", "var_pop", 0.3, ""),
+        ("none", "stddev_pop", 2.5, ""),
+    ],
+)
+def test_deviations_keep_their_error_for_about_what_it_must_cost(
+    kind: str, what: str, part: float, where: str
+) -> None:
+    """Fresh, and once the average is known: within its error, its price and a few times the estimate."""
+    prices: list[int] = []
+    for known in range(2):
+        session, people = incomes(kind)
+        values = people[people.sex == "F"].income if where else people.income
+        truth = values.std(ddof=0) if what == "stddev_pop" else values.var(ddof=0)
+        error, question = part * (truth or 3_000), f"SELECT {what}(income) FROM t{where}"
+        if known > 0:
+            session.ask(f"SELECT avg(income) FROM t{where}", error=1_000)
+        price, before = session.price(question, error=error).units, spent(session)
+        ((value, low, high),) = numbers(session.ask(question, error=error))
+        prices.append(price)
+        assert low <= truth <= high
+        assert max(high - value, value - low) <= error * (1 + 1e-9)
+        assert spent(session) - before <= price
+        if truth:
+            assert spent(session) - before <= 4 * likely(session, values, what, error)
+        assert not session.price(question, error=error).units
+    assert prices[1] <= 1.05 * prices[0]
+
+
+def test_a_deviation_is_answered_for_its_price_whatever_is_known() -> None:
+    """It was charged for and refused where the sum of the values was known, and that of their squares was not."""
+    session, people = incomes("skew")
+    session.ask("SELECT avg(income) FROM t WHERE sex = 'F'", error=500)
+    for sql, error in (
+        ("SELECT stddev(income) FROM t WHERE sex = 'F'", 2_000.0),
+        ("SELECT stddev(income) FROM t", 1_500.0),
+        ("SELECT sex, stddev(income) FROM t GROUP BY sex", 4_000.0),
+    ):
+        price, before = session.price(sql, error=error).units, spent(session)
+        for value, low, high in numbers(session.ask(sql, error=error))[:2]:  # a third group has no rows
+            assert max(high - value, value - low) <= error * (1 + 1e-9)
+            assert low <= people.income.std() * 1.02
+            assert people.income.std() <= high * 1.02
+        assert spent(session) - before <= price
+
+
+def test_what_cannot_be_paid_by_the_worst_case_may_be_after_a_wider_error() -> None:
+    session, people = incomes("high")
+    question, truth = "SELECT stddev_pop(income) FROM t", people.income.std(ddof=0)
+    with pytest.raises(RefusedError) as refusal:
+        session.ask(question, error=0.05 * truth)
+    assert "wider" in str(refusal.value)
+    assert not spent(session)
+    for part in (0.6, 0.2, 0.05):
+        price, before = session.price(question, error=part * truth), spent(session)
+        session.ask(question, error=part * truth)
+        assert spent(session) - before <= price.units

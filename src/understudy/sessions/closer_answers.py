@@ -18,6 +18,9 @@ all the same asks without an error, which has a price of its own. Where the rows
 price, the question is refused after they were counted, and the refusal says what was charged for that, and what
 the answer would cost.
 
+What is no ratio of a sum and its rows, a standard deviation above all, is looked at first, as `within_plan` says:
+its price is the most that can be needed, and what is bought goes by what is known after each look.
+
 Groups      Of a group that is known to have at most three times the session's width of rows nothing is promised
             beside larger ones: its numbers have the bounds that they have. More precision never makes a small
             group a large one, so that a question that was answered stays free. A question about such rows alone is
@@ -39,34 +42,28 @@ from typing import Any
 import numpy as np
 
 from understudy.answer.answer import Answer
-from understudy.answer.counts import CellCounts, RowBounds, SourceCounts
+from understudy.answer.counts import RowBounds
 from understudy.answer.forecast import even_counts
-from understudy.answer.reader import RateQuestion, ReadQuestion, ShareQuestion
-from understudy.answer.select_question import SelectQuestion
-from understudy.answer.unit_error import is_made_of_ratios, largest_half_width, unit_of
-from understudy.domain.domain import Clique
+from understudy.answer.reader import ReadQuestion, ShareQuestion
+from understudy.answer.unit_error import is_made_of_ratios, unit_of
 from understudy.errors import InsufficientBudgetError, RefusedError
 from understudy.privacy.cost import Cost
-from understudy.query.box import Cells
 from understudy.query.marginal import Marginal
-from understudy.sessions.answer_memory import identity
+from understudy.sessions.answer_ends import FEWEST, AnswerEnds
 from understudy.sessions.asking import Asking
 from understudy.sessions.buyer import TRIES, Buyer
-from understudy.sessions.direct import intervals
 from understudy.sessions.interval_widths import Widths, WidthSearch, is_count, is_wider
-from understudy.sessions.knowledge import TOUCHING, IntervalTable
+from understudy.sessions.knowledge import IntervalTable
 from understudy.sessions.number_of_rows import NumberOfRows, rows_error
 from understudy.sessions.part_answers import PartAnswers
 from understudy.sessions.predicted_counts import predicted
 from understudy.sessions.purchase import Purchase
-from understudy.sessions.unkept_error import UnkeptError, dearer_than_told
+from understudy.sessions.unkept_error import UnkeptError, dearer_than_told, short_of
 from understudy.sessions.within_error import WithinPurchase
+from understudy.sessions.within_plan import NARROWER, WithinPlan, is_ahead, wider
 
-CAUTION = 0.8
+CAUTION = 0.85
 """The part of an error that is aimed at where it is not proven which tables are the worst."""
-
-FEWEST = 3
-"""In widths of the session: a group of at most so many rows is small, and a price beforehand goes by no fewer."""
 
 MUCH = 3.0
 """How many times narrower than the session's width sums have to be for a look within that width to come first."""
@@ -77,26 +74,14 @@ COUNT_FIRST = (
 )
 """What to do where a price cannot be paid that goes by rows which nobody has counted."""
 
+WIDER_FIRST = (
+    "Ask for a wider error first: that tells how large the number is, and by what is known then this may cost "
+    "much less"
+)
+"""What to do where a price cannot be paid that goes by the worst that a number which is no ratio can be."""
+
 EVEN = 1.05
 """Errors are the same up to this factor."""
-
-
-@dataclass(frozen=True, eq=False)
-class _WithinPlan:
-    """What a question within an error may buy.
-
-    first    the counts that are asked for before, within the session's width, so that the rows are known
-    counts   what these buy
-    within   what is bought then, within widths of its own; by what is expected where `first` is not empty
-    price    the most that all of it costs
-    fewest   of how few rows of a group that goes by what is expected; None where it goes by none
-    """
-
-    first: list[Marginal]
-    counts: list[Purchase]
-    within: list[WithinPurchase]
-    price: Cost
-    fewest: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,15 +105,19 @@ class CloserAnswer:
         return self.parts.buyer
 
     @cached_property
+    def _ends(self) -> AnswerEnds:
+        return AnswerEnds(self.question, self.marginals, self.buyer, self._search)
+
+    @cached_property
     def _search(self) -> WidthSearch:
-        return WidthSearch(self.marginals)
+        return WidthSearch(self.marginals, is_made_of_ratios(self.question))
 
     def free(self) -> list[Answer] | None:
         """Answers for the marginals from what is known, if they keep the error; None where they do not."""
-        tables = self._tables()
-        if self._off(tables, self._small(tables)) > self.error * (1 + 1e-9):
+        tables = self._ends.tables()
+        if self._ends.off(tables, self._ends.small(tables)) > self.error * (1 + 1e-9):
             return None
-        return [self._answer(*each) for each in zip(self.marginals, tables, strict=True)]
+        return [self._ends.answer(*each) for each in zip(self.marginals, tables, strict=True)]
 
     def price(self, analyst: str) -> Cost:
         """The most that the question costs; raises as `bought` does where it is refused."""
@@ -138,8 +127,7 @@ class CloserAnswer:
         """All that the question may buy `after` purchases that are planned for others; raises as `price` does."""
         if self.free() is not None:
             return []
-        plan = self._plan(analyst, after=after)
-        return [*plan.counts, *plan.within]
+        return self._plan(analyst, after=after).purchases
 
     def bought(self, asking: Asking) -> list[Answer]:
         """Answers for the marginals that keep the error, bought where they are not known; for who holds the lock.
@@ -147,32 +135,61 @@ class CloserAnswer:
         Raises a `RefusedError` where no precision keeps the error, or the rows turn out to be too few for its
         price, and an `InsufficientBudgetError` where the budget cannot pay.
         """
-        told: _WithinPlan | None = None
-        are_counted = False
+        told: WithinPlan | None = None
+        are_counted = is_bought = False
+        sure: list[WithinPurchase] = []
         for _ in range(TRIES):
-            self.buyer.catch_up()
+            if self.buyer.catch_up():
+                sure = []  # it was planned after other purchases
             self.buyer.check_request(asking)
             if (answers := self.free()) is not None:
                 return self._told(answers, asking)
-            plan = self._plan(asking.analyst, are_counted=are_counted)
+            plan = self._plan(asking.analyst, are_counted=are_counted, told=told)
             told = plan if told is None else told
+            if not asking.spent and (refusal := self._unpaid(plan, asking.analyst)) is not None:
+                raise refusal
             if plan.first:
-                if (refusal := self._unpaid(plan, asking.analyst)) is not None:
-                    raise refusal
                 self._count(plan.first, asking)
                 are_counted = True
                 continue
-            if plan.price.units + asking.charged.units > told.price.units:
+            left = told.price.units - asking.charged.units
+            if plan.widths == told.widths and not sure:
+                sure = told.within
+            now, sure = self._next(plan, sure, left, asking.analyst)
+            if not now and is_bought:
+                raise short_of(error=self._told_error)
+            if not now:
                 raise self._dearer(plan, told, asking)
-            self._check(plan, asking)
-            if self.buyer.buy_within(plan.within, asking, asked=self.buyer.asked + 1):
+            if asking.spent:
+                self._check([*now, *sure], asking)
+            is_bought = self.buyer.buy_within(now, asking, asked=self.buyer.asked + 1)
+            if is_bought and self._search.of_ratios:
                 break
-        if (answers := self.free()) is None:  # bands contradict each other, or it is no sum of ratios
-            raise RefusedError(
-                f"what was bought does not keep an error of {self._told_error}",
-                remedy="ask again, which buys more precision; or leave `error` out",
-            )
+        if (answers := self.free()) is None:
+            raise short_of(error=self._told_error)
         return self._told(answers, asking)
+
+    def _next(
+        self, plan: WithinPlan, sure: list[WithinPurchase], left: int, analyst: str
+    ) -> tuple[list[WithinPurchase], list[WithinPurchase]]:
+        """What is bought next, and what is sure to keep the error after it, within the units that are `left`.
+
+        A look that may be enough comes first, where what is sure to be enough can still be paid after it. Else it
+        is that, by what is known now or, where that is dearer, as it was planned before the last look (`sure`).
+        Nothing, where neither is within what is left.
+        """
+        funds, asked = self.buyer.funds(analyst), self.buyer.asked + 1
+        if plan.look:
+            look = self.buyer.plans.within(plan.look, asked=asked)
+            after = self.buyer.plans.within(plan.wanted, asked=asked, after=look)
+            if funds.quote([*look, *after]).units <= left:
+                return look, after
+        within = plan.within
+        if plan.look:  # the price of the plan has a part for looks
+            within = self.buyer.plans.within(plan.wanted, asked=asked)
+        if funds.quote(within).units <= left:
+            return within, []
+        return sure, []
 
     def _count(self, marginals: Sequence[Marginal], asking: Asking) -> None:
         """Have the session answer marginals within its own width; what they cost is added to what was charged."""
@@ -187,109 +204,32 @@ class CloserAnswer:
         """Why the analyst could not pay for the question, before any of it is bought; None where they could."""
         return None if self.free() is not None else self._unpaid(self._plan(analyst), analyst)
 
-    def _unpaid(self, plan: _WithinPlan, analyst: str) -> InsufficientBudgetError | None:
-        """Why the analyst cannot pay for a plan: where it counts rows first, with all that comes after that."""
+    def _unpaid(self, plan: WithinPlan, analyst: str) -> InsufficientBudgetError | None:
+        """Why the analyst cannot pay for a plan, with all that comes after its first purchases."""
         funds = self.buyer.funds(analyst)
         try:
-            funds.check([*plan.counts, *plan.within])
+            funds.check(plan.purchases)
         except InsufficientBudgetError as refusal:
-            if not plan.first or not funds.is_payable(plan.counts):
-                return refusal
+            counts = COUNT_FIRST if plan.first and funds.is_payable(plan.counts) else refusal.remedy
             return InsufficientBudgetError(
                 requested=refusal.requested,
                 remaining=refusal.remaining,
                 currency=refusal.currency,
                 limit=refusal.limit,
-                remedy=COUNT_FIRST,
+                remedy=counts if self._search.of_ratios else WIDER_FIRST,
             )
         return None
 
-    def _check(self, plan: _WithinPlan, asking: Asking) -> None:
-        """Refuse what the analyst cannot pay for; where the rows were counted for it, the refusal says so."""
+    def _check(self, purchases: Sequence[Purchase], asking: Asking) -> None:
+        """Refuse what the analyst cannot pay for any more, after something was bought for the question."""
         try:
-            self.buyer.funds(asking.analyst).check(plan.within)
+            self.buyer.funds(asking.analyst).check(purchases)
         except InsufficientBudgetError as refusal:
-            if not asking.spent:
-                raise
             raise RefusedError(
                 f"the rows were counted; an error of {self._told_error} costs {refusal.currency} "
                 f"{refusal.requested:.4g} more, which the budget cannot pay",
                 remedy="ask for a wider `error`, or leave it out",
             ) from refusal
-
-    # ---- what is known
-
-    def _tables(self) -> list[IntervalTable]:
-        return [self._known(marginal) for marginal in self.marginals]
-
-    def _known(self, marginal: Marginal) -> IntervalTable:
-        """What is known of the sums of a marginal: deduced, or bought for it within any error."""
-        known = self.buyer.known
-        knowledge = known.knowledge
-        if known.promise.terms.is_direct:  # who asks directly deduces nothing
-            knowledge = known.promise.nothing_released().knowledge
-        table = intervals(knowledge, marginal)
-        shape, most = marginal.shape, knowledge.total[1]
-        low = np.zeros(shape) if table is None else np.array(table.low)
-        high = np.full(shape, most) if table is None else np.array(table.high)
-        for answer in (self.buyer.memory.find(marginal), self.buyer.memory.closer.get(identity(marginal))):
-            if answer is None or answer.source == "uncertified":
-                continue
-            below, above = answer.value - answer.error, answer.value + answer.error
-            fits = (np.maximum(low, below) <= np.minimum(high, above) + TOUCHING) & np.isfinite(answer.error)
-            low, high = (
-                np.where(fits, np.maximum(low, below), low),
-                np.where(fits, np.minimum(high, above), high),
-            )
-        return IntervalTable(np.minimum(low, high), np.maximum(low, high))
-
-    def _small(self, tables: Sequence[IntervalTable]) -> Cells | None:
-        """The groups that are known to be small, beside others that are not; None where there are none."""
-        by = self.marginals[0].by if self.marginals else ()
-        if not by or any(marginal.by != by for marginal in self.marginals) or not self._is_by_cells(by):
-            return None
-        small = np.zeros(self.marginals[0].shape, bool)
-        for size in self._sizes(tables):
-            small |= size.high <= FEWEST * self.buyer.promise.width
-        return small if small.any() and not small.all() else None
-
-    def _is_by_cells(self, by: Clique) -> bool:
-        """Whether every group of the answer is one cell of the marginals."""
-        question = self.question
-        return not isinstance(question, SelectQuestion) or set(question.compiled.grouped_by) == set(by)
-
-    def _off(
-        self, tables: Sequence[IntervalTable], small: Cells | None, rows: RowBounds | None = None
-    ) -> float:
-        """How far a number of the answer can be off, in the question's unit, by intervals for its marginals.
-
-        In people that is what a number of people, or a sum for another number, can be off by. Groups that are
-        `small` are left out. `rows` is the number of all rows, where it is not what is known now.
-        """
-        halves = [(table.high - table.low) / 2 for table in tables]
-        if unit_of(self.question) == "people":
-            if isinstance(self.question, SelectQuestion):
-                return self.question.compiled.error(halves)
-            return max((float(half.max(initial=0.0)) for half in halves), default=0.0)
-        if small is not None:  # as if they were like one that is not: whatever it is off by, they add nothing
-            like = tuple(np.argwhere(~small)[0])
-            tables = [
-                IntervalTable(np.where(small, t.low[like], t.low), np.where(small, t.high[like], t.high))
-                for t in tables
-            ]
-        told = [self._answer(*each) for each in zip(self.marginals, tables, strict=True)]
-        cells = tuple(CellCounts(answer, answer.value, answer.error) for answer in told)
-        known = self.buyer.known
-        counts = SourceCounts(cells, rows or known.rows, float(known.promise.terms.beta), self.buyer.nothing)
-        return largest_half_width(self.question, counts)
-
-    def _answer(self, marginal: Marginal, table: IntervalTable) -> Answer:
-        value, error = (table.low + table.high) / 2, (table.high - table.low) / 2
-        is_repeat = identity(marginal) in self.buyer.memory.closer
-        source = "repeat" if is_repeat else "implied" if len(marginal.clique) <= 1 else "pinned"
-        known = self.buyer.known
-        beta = float(known.promise.terms.beta)
-        return Answer(marginal, value, error, value, self.buyer.nothing, beta, source, noise=known.noise)
 
     def _told(self, answers: list[Answer], asking: Asking) -> list[Answer]:
         """The answers, with what was charged for them told with the first."""
@@ -303,20 +243,25 @@ class CloserAnswer:
     # ---- what has to be bought
 
     def _plan(
-        self, analyst: str, *, are_counted: bool = False, after: Sequence[Purchase] = ()
-    ) -> _WithinPlan:
+        self,
+        analyst: str,
+        *,
+        are_counted: bool = False,
+        told: WithinPlan | None = None,
+        after: Sequence[Purchase] = (),
+    ) -> WithinPlan:
         """What the question may buy by what is known now; nothing first where that was bought (`are_counted`).
 
-        It comes `after` purchases that are planned for questions before it.
+        It comes `after` purchases that are planned for questions before it. Where a plan was `told` before, what
+        is sure to be enough by it still is, if no less is known than was expected.
         """
-        asked, funds, tables = self.buyer.asked + 1, self.buyer.funds(analyst), self._tables()
-        widths = self._widths(tables)
+        asked, tables = self.buyer.asked + 1, self._ends.tables()
+        widths = self._widths(tables, before=None if told is None else told.widths)
         first = [] if are_counted else self._first(tables, widths)
         if not first:
             if widths is None:
                 raise self._unkept(tables, None, are_counted=are_counted)
-            within = self.buyer.plans.within(self._wanted(tables, widths), asked=asked, after=after)
-            return _WithinPlan([], [], within, funds.quote(within))
+            return self._priced([], [], tables, widths, None, analyst, after)
         expected = [
             self._expected(marginal) if marginal in first and is_count(marginal) else table
             for marginal, table in zip(self.marginals, tables, strict=True)
@@ -327,16 +272,53 @@ class CloserAnswer:
             raise self._unkept(expected, rows, are_counted=False)
         counts = self.buyer.plans.of(first, analyst, asked=asked, before=after)
         counts = replace(counts, before=[]).purchases
-        wanted = self._wanted(expected, widths)
-        within = self.buyer.plans.within(wanted, asked=asked + len(first), after=[*after, *counts])
-        fewest = self._fewest(expected)
-        price = funds.quote([*counts, *within])
-        return _WithinPlan(first, counts, within, price, None if fewest is None else fewest[0])
+        return self._priced(first, counts, expected, widths, rows, analyst, after)
 
-    def _widths(self, tables: Sequence[IntervalTable], rows: RowBounds | None = None) -> Widths | None:
+    def _priced(
+        self,
+        first: list[Marginal],
+        counts: list[Purchase],
+        tables: Sequence[IntervalTable],
+        widths: Widths,
+        rows: RowBounds | None,
+        analyst: str,
+        after: Sequence[Purchase],
+    ) -> WithinPlan:
+        """The plan of widths that are sure to keep the error, by what is known of the marginals or expected."""
+        asked, plans = self.buyer.asked + 1 + len(first), self.buyer.plans
+        wanted, look = self._wanted(tables, widths), self._look(tables, widths, rows)
+        looks = plans.within(wider(wanted), asked=asked, after=[*after, *counts]) if look else []
+        within = plans.within(wanted, asked=asked, after=[*after, *counts, *looks])
+        price = self.buyer.funds(analyst).quote([*counts, *looks, *within])
+        fewest = self._ends.fewest(tables) if first else None
+        return WithinPlan(
+            first, counts, look, wanted, widths, looks, within, price, None if fewest is None else fewest[0]
+        )
+
+    def _look(
+        self, tables: Sequence[IntervalTable], widths: Widths, rows: RowBounds | None
+    ) -> list[tuple[Marginal, float]]:
+        """What may keep the error, and costs much less than what is sure to; nothing where nothing does."""
+        if self._search.of_ratios:
+            return []
+        small = self._ends.small(tables)
+        found = self._search.typical(tables, lambda placed: self._ends.off(placed, small, rows), self._aim)
+        if found is None:
+            return []
+        known = [float((table.high - table.low).max(initial=0.0)) / 2 for table in tables]
+        narrow = tuple(
+            max(min(w, NARROWER * k), sure) for w, k, sure in zip(found, known, widths, strict=True)
+        )
+        return self._wanted(tables, narrow) if is_ahead(tables, narrow, widths) else []
+
+    def _widths(
+        self, tables: Sequence[IntervalTable], rows: RowBounds | None = None, before: Widths | None = None
+    ) -> Widths | None:
         """How wide the intervals of the marginals may be by what is known; None where no widths keep the error."""
-        small = self._small(tables)
-        return self._search.widths(tables, lambda placed: self._off(placed, small, rows), self._aim)
+        small = self._ends.small(tables)
+        return self._search.widths(
+            tables, lambda placed: self._ends.off(placed, small, rows), self._aim, before=before
+        )
 
     @property
     def _aim(self) -> float:
@@ -374,9 +356,11 @@ class CloserAnswer:
 
     def _is_even(self, tables: Sequence[IntervalTable]) -> bool:
         """Whether the error is the same wherever the intervals come to lie."""
+        if not self._search.of_ratios:
+            return False
         widths = [float(self.buyer.promise.width) / MUCH] * len(self.marginals)
-        small = self._small(tables)
-        found = [self._off(placed, small) for placed in self._search.placed(tables, widths)]
+        small = self._ends.small(tables)
+        found = [self._ends.off(placed, small) for placed in self._search.placed(tables, widths)]
         return max(found) <= EVEN * min(found)
 
     def _expected(self, marginal: Marginal) -> IntervalTable:
@@ -396,52 +380,34 @@ class CloserAnswer:
     def _told_error(self) -> str:
         return f"{self.error:,.10g} ({unit_of(self.question)})"
 
-    def _sizes(self, tables: Sequence[IntervalTable]) -> list[IntervalTable]:
-        """What is known of the numbers of rows that others are sums over, or are divided by."""
-        if isinstance(self.question, RateQuestion):
-            return [IntervalTable(tables[0].low + tables[1].low, tables[0].high + tables[1].high)]
-        return [table for table, holds in zip(tables, self._search.holders, strict=True) if holds]
-
-    def _fewest(self, tables: Sequence[IntervalTable]) -> tuple[float, float] | None:
-        """The least and the most rows of the group that may have the fewest, small ones left out.
-
-        None where the answer is divided by no number of rows.
-        """
-        small = self._small(tables)
-        found: list[tuple[float, float]] = []
-        for size in self._sizes(tables):
-            told = np.ones(size.low.shape, bool) if small is None else ~small
-            found += zip(size.low[told].tolist(), size.high[told].tolist(), strict=True)
-        return min(found, default=None)
-
     def _unkept(
         self, tables: Sequence[IntervalTable], rows: RowBounds | None, *, are_counted: bool
     ) -> RefusedError:
         """The refusal of an error that no precision keeps by what is known, or expected, of the rows."""
-        small = self._small(tables)
+        small = self._ends.small(tables)
         by = self.marginals[0].by if self.marginals else ()
         has_groups = bool(by) or any(column.kind == "key" for column in self.question.columns)
         unkept = UnkeptError(
             search=self._search,
             tables=tables,
-            off=lambda placed: self._off(placed, small, rows),
+            off=lambda placed: self._ends.off(placed, small, rows),
             error=self.error,
             aim=self._aim,
             told_error=self._told_error,
-            fewest=self._fewest(tables),
-            groups="" if not has_groups else "cells" if self._is_by_cells(by) else "expressions",
+            fewest=self._ends.fewest(tables),
+            groups="" if not has_groups else "cells" if self._ends.is_by_cells(by) else "expressions",
             so_far="the rows were counted, and nothing more was bought"
             if are_counted
             else "nothing was bought",
         )
         return unkept.refusal()
 
-    def _dearer(self, plan: _WithinPlan, told: _WithinPlan, asking: Asking) -> RefusedError:
+    def _dearer(self, plan: WithinPlan, told: WithinPlan, asking: Asking) -> RefusedError:
         """The refusal of a price that is beyond the one `told`, once the rows were counted."""
-        self._check(plan, asking)  # who cannot pay for it need not ask again
+        self._check(plan.purchases, asking)  # who cannot pay for it need not ask again
         return dearer_than_told(
             error=self._told_error,
             price=f"{plan.price.currency} {plan.price.amount:.4g}",
-            fewest=self._fewest(self._tables()),
+            fewest=self._ends.fewest(self._ends.tables()),
             expected=told.fewest,
         )

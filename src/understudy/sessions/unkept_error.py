@@ -59,7 +59,9 @@ class UnkeptError:
         return self._refused(
             f"counts and sums are bought within 1/{1 / LEAST:.0f} of a person at the closest, by which the answer "
             f"can be off by {_plainly(closest)}",
-            f"ask for a wider `error`, {OR_LEAVE}",
+            f"ask for a wider `error`, {OR_LEAVE}"
+            if self.search.of_ratios
+            else f"ask for a wider `error` first: that tells how large it is, and may allow this; {OR_LEAVE}",
         )
 
     def _offs(self, width: float) -> list[float]:
@@ -134,6 +136,17 @@ def dearer_than_told(
         f"the rows were counted first{why}; by what is known now an error of {error} costs {price} more, which is "
         "beyond what was told",
         remedy="ask again: the price now goes by the number of rows that is known; or ask for a wider `error`",
+    )
+
+
+def short_of(*, error: str) -> RefusedError:
+    """The refusal of an error that is not kept by all that its price allowed.
+
+    So it is where bands contradict each other, or where the worst case of a formula was not among those tried.
+    """
+    return RefusedError(
+        f"what was bought does not keep an error of {error}",
+        remedy="ask again, which buys more precision; or leave `error` out",
     )
 
 

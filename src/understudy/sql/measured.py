@@ -313,7 +313,9 @@ class MeasuredSpread:
         forms = self.moments.forms
         second, other = ("xy", "y") if "xy" in forms else ("xx", "x")
         low_x, high_x = self.moments.mean_ends(sums, forms["x"], 0.0, 1.0)
-        low_y, high_y = self.moments.mean_ends(sums, forms[other], 0.0, 1.0)
+        low_y, high_y = low_x, high_x
+        if other != "x":
+            low_y, high_y = self.moments.mean_ends(sums, forms[other], 0.0, 1.0)
         c = np.clip(self.moments.point(sums, "x") / rows, low_x, high_x)
         d = np.clip(self.moments.point(sums, other) / rows, low_y, high_y)
         form = [
