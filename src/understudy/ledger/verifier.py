@@ -77,7 +77,7 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 from itertools import compress
-from operator import add, sub
+from operator import add, itemgetter, neg, sub
 from typing import Any
 
 FIELDS = (
@@ -134,7 +134,14 @@ STEPS, REACH = (
 POWERS = [round((1 << 16) * math.exp(-step / STEPS)) for step in range(-REACH, REACH)]
 LOGS = [round(256 * math.log(1 + (part + 0.5) / 64)) for part in range(64)]
 DOUBLINGS = [round(256 * math.log(2) * power) for power in range(63)]
+RISEN = [number - DOUBLINGS[16] for number in DOUBLINGS]  # by a power of two of masses, which are in 2^-16
 LEAST_MASS = 64
+RISES = [  # by how much the soft maximum of one value is off, for each of its steps below and above the peak
+    LOGS[(mass << 6 >> mass.bit_length() - 1) - 64] + RISEN[mass.bit_length() - 1]
+    for mass in POWERS
+    if mass >= LEAST_MASS
+]
+FAR = len(RISES) - REACH  # from so many steps on it is the value
 BITS = bytes.maketrans(b"01", b"\0\1")
 SWAPPED = bytes.maketrans(b"\0\1", b"\1\0")
 
@@ -863,6 +870,7 @@ class Purse:
             for turn in range(self.sweeps()):
                 if self.can_sweep(before):
                     self.sweep(before, turn, shift)
+            self.measure()
             self.swept = self.bound()
 
     def sweeps(self) -> int:
@@ -880,6 +888,7 @@ class Purse:
             if enough or not self.blocks or not self.can_sweep(before):
                 break
             self.sweep(before, turn, self.shift())
+            self.measure()
 
     def cost(self, most: int) -> int:
         """What located events cost: the bound, or `most` if that is less, unless more was shown before."""
@@ -899,13 +908,15 @@ class Purse:
         divides = (turn % 2 == 1 or soft) and self.dividing > 0
         divide = divides and self.can_sweep(before, self.dividing)
         for clique, block in self.blocks.items():
-            if soft:
-                self.constant += block.soft_sweep(clique, self.beliefs, shift, divide=divide)
-            else:
-                self.constant += block.sweep(clique, self.beliefs, divide=divide)
+            self.constant += block.sweep(clique, self.beliefs, shift, divide=divide)
+        self.work += self.room + (self.dividing if divide else 0)
+
+    def measure(self) -> None:
+        """The parts of the bound after sweeps."""
+        for block in self.blocks.values():
+            block.rest()
         self.rests = sum(block.largest for block in self.blocks.values())
         self.peaks = sum(max(belief) for belief in self.beliefs.values())
-        self.work += self.room + (self.dividing if divide else 0)
 
     def encoded(self) -> tuple[dict, bytes]:
         """The state as plain values, and its tables as whole numbers of 8 bytes."""
@@ -959,6 +970,7 @@ class Block:
         self.labels = [[0] * width for width in widths] + [[0]] * (3 - axes)
         self.messages = [[0] * width for width in widths] + [[0]] * (3 - axes)
         self.lows = [[0], [0], [0]]
+        self.readers: list[Any] = [None, None, None]
         self.axes = axes
         self.largest = 0
         self.counts: list[list] = []
@@ -1003,6 +1015,7 @@ class Block:
                 new.get(name, name) if mark else name
                 for name, mark in zip(self.labels[axis], marks, strict=True)
             ]
+            self.readers[axis] = None
             inner = math.prod(self.shape[axis + 1 :])
             chunk, found = self.shape[axis] * inner, []
             for start in range(0, len(self.table), chunk):
@@ -1020,13 +1033,39 @@ class Block:
 
     def tops(self, axis: int, vector: list[int]) -> list[int]:
         """The largest value in each class of an axis."""
-        if self.shape[axis] == 1:
+        size = self.shape[axis]
+        if size == 1:
             return [max(vector)]
-        found = [-LIMIT] * self.shape[axis]
-        for name, value in zip(self.labels[axis], vector, strict=True):
+        if self.readers[axis] is None:
+            found, names, values = [-LIMIT] * size, self.labels[axis], vector
+        else:
+            firsts, others, names, _ = self.readers[axis]
+            found, values = list(firsts(vector)), others(vector)
+        for name, value in zip(names, values, strict=False):
             if value > found[name]:
                 found[name] = value
         return found
+
+    def read_ahead(self) -> None:
+        """Prepare to read along each axis one cell of each class, and the others, and for each cell its class."""
+        for axis in range(self.axes):
+            if self.readers[axis] is None and self.shape[axis] > 1:
+                labels, firsts = self.labels[axis], {}
+                others = [cell for cell, name in enumerate(labels) if firsts.setdefault(name, cell) != cell]
+                first = itemgetter(*(firsts[name] for name in range(self.shape[axis])))
+                names = [labels[cell] for cell in others]
+                other = itemgetter(
+                    *others, 0, 0
+                )  # two more than names, since of one cell it would be no list
+                self.readers[axis] = first, other, names, itemgetter(*labels)
+
+    def passed_on(self, axis: int, came: list[int], share: list[int]) -> list[int]:
+        """The beliefs about an attribute, of what came from elsewhere and a share of each class."""
+        axes = self.axes
+        if len(share) == 1:
+            return [(value + share[0]) // axes for value in came]
+        new = map(add, came, self.readers[axis][3](share))
+        return list(new) if axes == 1 else [value // axes for value in new]
 
     def add(self, classes: list[list[int]], weight: int) -> None:
         table, (_, second, third), (one, two, three) = self.table, self.shape, self.lows
@@ -1081,12 +1120,13 @@ class Block:
         if self.owed > max(most, 0):
             self.counts, self.places, self.owed = [], {}, 0
 
-    def divided(self, tops: list[list[int]]) -> int:
-        """Divide each count where the largest sums inside and outside are equal; what everybody pays more then."""
+    def divided(self, whole: list[int]) -> int:
+        """Divide each count where the largest sums inside and outside are equal; what everybody pays more then.
+
+        `whole` is the table plus what arrives along its axes.
+        """
         _, second, third = self.shape
-        bases = [a + b for a in tops[0] for b in tops[1]]
-        whole = [base + value for base in bases for value in tops[2]]
-        whole, raised = list(map(add, whole, self.table)), 0
+        raised = 0
         for count in self.counts:
             price, old, (one, two, three) = count
             cells = [(i * second + j) * third + k for i in one for j in two for k in three]
@@ -1102,78 +1142,89 @@ class Block:
             raised += (price - new + 1) // 2 - (price - old + 1) // 2
         return raised
 
-    def sweep(self, clique: tuple, beliefs: dict, *, divide: bool) -> int:
-        """Each attribute gets an equal share of the maxima; what everybody pays more where counts are divided."""
-        axes = self.axes
-        arriving = [
-            list(map(sub, beliefs[attribute], self.messages[axis])) for axis, attribute in enumerate(clique)
-        ]
-        tops = [self.tops(axis, vector) for axis, vector in enumerate(arriving)] + [[0]] * (3 - axes)
-        raised = self.divided(tops) if divide else 0
-        for axis, most in zip(range(axes), self.maxima(tops), strict=False):
-            share = list(map(sub, most, tops[axis]))
-            came = arriving[axis]
-            if len(share) == 1:
-                new = [(value + share[0]) // axes for value in came]
-            else:
-                new = [
-                    (value + share[name]) // axes for value, name in zip(came, self.labels[axis], strict=True)
-                ]
+    def sweep(self, clique: tuple, beliefs: dict, shift: int, *, divide: bool) -> int:
+        """Each attribute gets an equal share of the maxima, soft ones or not, after counts were divided where
+        `divide` is set; what everybody pays more then.
+
+        What is left of the maximum is not looked for: `rest` does that, after the last sweep.
+        """
+        self.read_ahead()
+        came = [list(map(sub, beliefs[at], self.messages[axis])) for axis, at in enumerate(clique)]
+        tops = [self.tops(axis, vector) for axis, vector in enumerate(came)] + [[0]] * (3 - self.axes)
+        values, raised = self.with_sides(tops), 0
+        if self.soft:
+            peak = max(values)
+            masses = masses_of(values, peak, shift) if self.axes > 1 or divide else []
+            if divide and self.counts:
+                raised = self.soft_division(values, masses, peak, shift)
+            maxima = self.soft_maxima(values, masses, peak, shift)
+        else:
+            raised = self.divided(values) if divide else 0
+            maxima = self.by_slices(max, values)
+        for axis, most in enumerate(maxima):
+            new = self.passed_on(axis, came[axis], list(map(sub, most, tops[axis])))
             beliefs[clique[axis]] = new
-            self.messages[axis] = list(map(sub, new, came))
-            self.lows[axis] = self.tops(axis, list(map(sub, came, new)))
-        self.largest = max(self.row_maxima(self.lows))
+            self.messages[axis] = list(map(sub, new, came[axis]))
         return raised
 
-    def soft_sweep(self, clique: tuple, beliefs: dict, shift: int, *, divide: bool) -> int:
-        """The same with soft maxima, before which counts are divided where `divide` is set."""
-        axes = self.axes
-        arriving = [
-            list(map(sub, beliefs[attribute], self.messages[axis])) for axis, attribute in enumerate(clique)
-        ]
-        tops = [self.tops(axis, vector) for axis, vector in enumerate(arriving)] + [[0]] * (3 - axes)
-        bases = [a + b for a in tops[0] for b in tops[1]]
-        values = [base + value for base in bases for value in tops[2]]
-        values = list(map(add, values, self.table))
-        peak = max(values)
-        masses = [mass_of((peak - value) >> shift) for value in values]
-        raised = self.soft_division(values, masses, peak, shift) if divide and self.counts else 0
-        for axis in range(axes):
-            share = []
-            for top, own, others in zip(
-                tops[axis], self.sliced(masses, axis), self.sliced(values, axis), strict=True
-            ):
-                mass = sum(own)
-                near = mass >= LEAST_MASS
-                most = peak + ((log_of(mass) - DOUBLINGS[16]) << (shift - 4)) if near else max(others)
-                share.append(most - top)
-            came = arriving[axis]
-            new = [(value + share[name]) // axes for value, name in zip(came, self.labels[axis], strict=True)]
-            beliefs[clique[axis]] = new
-            self.messages[axis] = list(map(sub, new, came))
-            self.lows[axis] = self.tops(axis, list(map(sub, came, new)))
-        self.largest = max(self.row_maxima(self.lows))
-        return raised
+    def rest(self) -> None:
+        """The largest of what remains of the table, and of minus the messages in each class."""
+        for axis in range(self.axes):
+            self.lows[axis] = self.tops(axis, list(map(neg, self.messages[axis])))
+        self.largest = max(self.with_sides(self.lows))
+
+    def with_sides(self, sides: list[list[int]]) -> list[int]:
+        """The table plus a vector along each of its axes."""
+        one, two, three = sides
+        bases = one if two == [0] else [a + b for a in one for b in two]
+        if three != [0]:
+            bases = [base + value for base in bases for value in three]
+        return list(map(add, bases, self.table))
+
+    def soft_maxima(self, values: list[int], masses: list[int], peak: int, shift: int) -> list[list[int]]:
+        """The soft maximum in each slice along each axis; the largest value where all are far below the peak."""
+        up = shift - 4
+        if self.axes == 1:  # a slice is one value
+            steps = [(peak - value) >> shift for value in values]
+            most = [
+                value if step >= FAR else peak + (RISES[step + REACH if step > -REACH else 0] << up)
+                for step, value in zip(steps, values, strict=True)
+            ]
+            return [most]
+        found, largest = [], None
+        for axis, sums in enumerate(self.by_slices(sum, masses)):
+            most = [
+                peak + ((LOGS[(mass << 6 >> (power := mass.bit_length() - 1)) - 64] + RISEN[power]) << up)
+                if mass >= LEAST_MASS
+                else None
+                for mass in sums
+            ]
+            if None in most:
+                largest = largest or self.by_slices(max, values)
+                most = [top if soft is None else soft for soft, top in zip(most, largest[axis], strict=True)]
+            found.append(most)
+        return found
 
     def soft_division(self, values: list[int], masses: list[int], peak: int, shift: int) -> int:
         """Move each count towards where the masses inside and outside are equal, or by a quarter of the difference
         of their largest values where one has no mass; what everybody pays more then.
         """
         _, second, third = self.shape
-        slabs = [[max(own) for own in self.sliced(values, axis)] for axis in range(3)]
+        slabs, before = [], list(values)
         whole, raised = sum(masses), 0
         for count in self.counts:
             price, old, (one, two, three) = count
             cells = [(i * second + j) * third + k for i in one for j in two for k in three]
-            inside = sum(masses[cell] for cell in cells)
+            inside = sum([masses[cell] for cell in cells])
             if len(cells) < len(values):
                 outside = whole - inside
                 if min(inside, outside) >= LEAST_MASS:
                     more = (log_of(outside) - log_of(inside)) << (shift - 4)
                 else:
+                    slabs = slabs or self.by_slices(max, before)
                     others = (
                         most
-                        for slab, own in zip(slabs, (one, two, three), strict=True)
+                        for slab, own in zip(slabs, (one, two, three), strict=False)
                         for name, most in enumerate(slab)
                         if name not in own
                     )
@@ -1185,55 +1236,54 @@ class Block:
                 continue
             count[1] = new
             raised += (price - new + 1) // 2 - (price - old + 1) // 2
+            change = new - old
             for cell in cells:
-                self.table[cell] += new - old
-                values[cell] += new - old
+                self.table[cell] += change
+                values[cell] += change
                 masses[cell] = mass_of((peak - values[cell]) >> shift)
-            whole += sum(masses[cell] for cell in cells) - inside
+            whole += sum([masses[cell] for cell in cells]) - inside
         return raised
 
-    def sliced(self, numbers: list[int], axis: int) -> list[list[int]]:
-        """The numbers of a table in each class of an axis."""
-        first, second, third = self.shape
-        if axis == 0:
-            part = second * third
-            return [numbers[i * part : (i + 1) * part] for i in range(first)]
-        if axis == 2:
-            return [numbers[k::third] for k in range(third)]
-        rows = [numbers[at : at + third] for at in range(0, len(numbers), third)]
-        return [[number for row in rows[j::second] for number in row] for j in range(second)]
-
-    def row_maxima(self, sides: list[list[int]]) -> list[int]:
-        """For each pair of classes of two axes, the largest of the table plus a vector along each of its axes."""
-        one, two, three = sides
-        table, third = self.table, self.shape[2]
-        bases = [a + b for a in one for b in two]
-        if third == 1:
-            last = three[0]
-            return [value + base + last for value, base in zip(table, bases, strict=True)]
-        return [
-            max(map(add, table[start : start + third], three)) + base
-            for start, base in zip(range(0, len(table), third), bases, strict=True)
-        ]
-
-    def maxima(self, sides: list[list[int]]) -> list[list[int]]:
-        """The largest value of the table plus a vector along each axis, in each slice along each axis."""
-        first, second, third = self.shape
-        tops = self.row_maxima(sides)
-        found = [
-            [max(tops[i * second : (i + 1) * second]) for i in range(first)],
-            [max(tops[j::second]) for j in range(second)],
-        ]
-        if self.axes == 3:
-            bases = [a + b for a in sides[0] for b in sides[1]]
-            columns = (max(map(add, self.table[k::third], bases)) for k in range(third))
-            found.append(list(map(add, columns, sides[2])))
+    def by_slices(self, of: Any, numbers: list[int]) -> list[list[int]]:
+        """The sum or the maximum of the numbers of a table in each class of each of its axes."""
+        _, second, third = self.shape
+        rows = of_rows(of, numbers, third)
+        found = [of_rows(of, rows, second)]
+        if self.axes > 1:
+            found.append(of_columns(of, rows, second))
+        if self.axes > 2:
+            found.append(of_columns(of, numbers, third))
         return found
+
+
+def of_rows(of: Any, numbers: list[int], width: int) -> list[int]:
+    """The sum or the maximum of each row of a table that has so many columns, in few large steps."""
+    if width == 1:
+        return numbers
+    if width * width < len(numbers):
+        return list(map(of, zip(*(numbers[column::width] for column in range(width)), strict=True)))
+    return [of(numbers[start : start + width]) for start in range(0, len(numbers), width)]
+
+
+def of_columns(of: Any, numbers: list[int], width: int) -> list[int]:
+    """The same of each column."""
+    if width == len(numbers):
+        return numbers
+    if width * width > len(numbers):
+        rows = (numbers[start : start + width] for start in range(0, len(numbers), width))
+        return list(map(of, zip(*rows, strict=True)))
+    return [of(numbers[column::width]) for column in range(width)]
 
 
 def mass_of(below: int) -> int:
     """The mass of a value so many steps below the largest one, in 2^-16 of the mass of that."""
     return POWERS[REACH + max(below, -REACH)] if below < REACH else 0
+
+
+def masses_of(values: list[int], peak: int, shift: int) -> list[int]:
+    """The masses of many values."""
+    steps = [(peak - value) >> shift for value in values]
+    return [0 if step >= REACH else POWERS[step + REACH if step > -REACH else 0] for step in steps]
 
 
 def log_of(mass: int) -> int:
