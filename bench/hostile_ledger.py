@@ -5,6 +5,9 @@ cliques, each of which has to be told apart; about cells that nobody else asks a
 thousands of cells. All are charged and answered by the ledger's own code, some hundred to a transaction. At the
 end the budget is all but spent, so that every charge is looked at again before it is turned down; these are
 charged one by one, and timed.
+
+In another ledger every price is 2.2% of what was charged so far, over tables of attributes of 4,096 cells that are
+all told apart: each question calls for sweeps over all of them, until the credit of the rule is used up.
 """
 
 from __future__ import annotations
@@ -38,6 +41,12 @@ LATE = 100
 
 CHARGE, OPEN, VERIFY, FILE = 1.0, 1.5, 60.0, 22.0
 """Bars: CPU seconds of the dearest charge, an opening and `verify`; megabytes of one answer of 4.2M cells."""
+
+CLIMB, WIDE, MASKS, CLIMBS = Fraction(22, 1000), 61, 13, 600
+"""The part of all before it that a question costs; attributes of 4,096 cells, counts of each, and prices then."""
+
+CLIMBED_CHARGE, CLIMBED = 0.5, 180.0
+"""Bars: CPU seconds of the dearest charge, and of `verify`, where prices climb."""
 
 
 def hostile(count: int, seed: int = 1) -> Iterator[Located]:
@@ -92,6 +101,32 @@ class Filled:
             self._ledger._commit([Ticket[Operation](Settle(debit, answer, None)) for debit in granted])
 
 
+def climbing() -> Iterator[Fraction | Located]:
+    """Events that fill tables, and then prices of further ones, as parts of what was charged before."""
+    draw = random.Random(1)
+    for at in range(WIDE):
+        for _ in range(MASKS):
+            span = Span(f"a{at:02}", 4096, draw.getrandbits(4096) | 1)
+            noise = LaplaceNoise(l1=Fraction(2), scale=2000 / TINY)
+            yield Located(noise=noise, region=(span,), relation="replace", split=True)
+    yield from [CLIMB] * CLIMBS
+
+
+def climbed(url: URL) -> float:
+    """A ledger of these, each asked by itself; the CPU seconds of the dearest charge."""
+    ledger, dearest = DurableLedger(url, "hostile", BUDGET), 0.0
+    for number, event in enumerate(climbing()):
+        if not isinstance(event, Located):
+            price = event * max(Fraction(ledger.spent.units, 10**15), TINY)
+            noise = LaplaceNoise(l1=Fraction(2), scale=2 / price)
+            event = Located(noise=noise, region=(Span("z", 2, 1),), relation="replace", split=True)
+        before = process_time()
+        ledger.charge(event, question=f"count {number}", request=f"r{number}")
+        dearest = max(dearest, process_time() - before)
+    ledger.close()
+    return dearest
+
+
 def opened(url: URL) -> None:
     """What every program does first."""
     ledger = DurableLedger(url, "hostile", BUDGET)
@@ -142,6 +177,17 @@ def shown(folder: Path, entries: int) -> list[Verdict]:
         "ledger, hostile: verify, whole by half", seconds[1] / seconds[0], at_most(2.5, "{:.2f} times")
     )
     found.append(linear.of_full_size("entries", entries, ENTRIES))
+    url = URL.create("sqlite", database=str(folder / "climbed.ledger"))
+    dearest = climbed(url)
+    told, verifying = clocked(lambda: export.verify(url, "hostile"))
+    assert told["sound"], told["problems"][:3]
+    print(
+        f"prices that climb, {told['entries']:,} entries: dearest charge {dearest:.2f}, verify {verifying:.1f}"
+    )
+    found.append(
+        verdict("ledger, climbing: charge, dearest", dearest, at_most(CLIMBED_CHARGE, "{:.2f} CPU seconds"))
+    )
+    found.append(verdict("ledger, climbing: verify", verifying, at_most(CLIMBED, "{:.2f} CPU seconds")))
     large = megabytes_of_a_large_answer(folder)
     print(f"one answer of 4.2M cells with ten digits each: {large:.1f} MB")
     found.append(verdict("ledger, one answer of 4.2M cells", large, at_most(FILE, "{:.1f} MB")))

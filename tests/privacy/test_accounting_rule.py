@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations, product
@@ -41,6 +42,7 @@ BY_RULE = {
     "divided": "DIVIDED",
     "soft": "SOFT",
     "capped": "CAPPED",
+    "whole": "WHOLE",
 }
 """The fields of a rule, as the verifier calls them: those of all rules, and those of each."""
 
@@ -307,6 +309,72 @@ def test_the_work_of_every_charge_is_bounded_and_all_of_it_is_linear(monkeypatch
     assert state.joined > 80
 
 
+def apart(count: int, attributes: int) -> list[Located]:
+    """Questions of epsilon 1e-9 about random cells of attributes of 4,096 cells, to be told apart one by one."""
+    draw = random.Random(1)
+    noise = LaplaceNoise(l1=Fraction(2), scale=Fraction(2 * 10**9))
+    masks = [draw.getrandbits(4096) | 1 for _ in range(count)]
+    return [
+        Located(
+            noise=noise,
+            region=(Span(f"a{i % attributes:02}", 4096, mask),),
+            relation="replace",
+            split=True,
+        )
+        for i, mask in enumerate(masks)
+    ]
+
+
+def of_price(price: Fraction) -> Located:
+    noise = LaplaceNoise(l1=Fraction(2), scale=2 / price)
+    return Located(noise=noise, region=(Span("zz", 2, 1),), relation="replace", split=True)
+
+
+def test_prices_that_grow_with_the_bound_use_up_the_credit_and_no_more():
+    """Each of them makes the bound grow by what calls for sweeps, over tables that others filled for nothing."""
+    assert RULE_5.start is not None
+    assert RULE_3.start is not None
+    assert RULE_5.start + RULE_3.start <= 9 << 26  # numbers: the verifier takes two to three CPU minutes
+    rule = replace(RULE_5, start=1 << 22, beside=replace(RULE_3, start=1 << 20))
+    accountant = Joint(Budget.of(1), rule)
+    state = accountant.start()
+    for event in [of_price(Fraction(1, 10**6)), *apart(60, 6)]:
+        state = accountant.after(state, event)
+    swept = 0
+    for _ in range(60):
+        price = Fraction(22 * accountant.cost(state).units, 1000 * 10**15)
+        after = accountant.after(state, of_price(price))
+        swept += after.work - state.work > state.room
+        state = after
+        for account, own in zip(state.accounts, (rule, rule.beside), strict=True):
+            assert own is not None
+            credit = own.credit(account.joined, account.work)
+            assert credit is not None
+            assert credit >= 0
+    assert swept > 5
+    assert state.work > RULE_5.grant * state.joined + (1 << 22) - state.room  # all of it was used
+
+
+@pytest.mark.parametrize("cap", [Fraction(1), Fraction(1, 10**6)], ids=["granted", "turned down"])
+def test_sweeps_for_all_parts_of_an_event_stay_within_once(cap):
+    """Rule 5: an event of 64 parts takes no more of them than one of one part, whether there is budget for it."""
+    accountant = Joint(Budget.of(cap))
+    state = accountant.start()
+    for event in apart(60, 8):
+        state = accountant.after(state, event)
+    event = Together(tuple(of_price(Fraction(i, 10**7)) for i in range(1, 65)))
+    after = accountant.after(state, event)
+    assert (accountant.cost(after).units > accountant.budget.cap.units) == (cap < 1)
+    assert RULE_5.once is not None
+    assert RULE_3.once is not None
+    assert state.room < after.work - state.work <= RULE_5.once + 64 * 8
+    assert state.undivided is not None
+    assert after.undivided is not None
+    assert after.undivided.work - state.undivided.work <= RULE_3.once + 64 * 8
+    each = Joint(Budget.of(cap), replace(RULE_5, whole=False)).after(state, event)
+    assert each.work - state.work > 2 * RULE_5.once
+
+
 def test_an_event_is_verified_without_a_look_at_every_count_before_it(monkeypatch):
     """A list of rule 5 has thousands of counts, and whoever asks of one of them again pays for no work."""
     budget, regions = Budget.of(1), [cells for some in (1, 2, 3) for cells in combinations(range(12), some)]
@@ -396,10 +464,11 @@ def test_rules_never_change():
         replace(RULE_3, number=4, start=1 << 28, once=1 << 21, sweeps=4, divided=3 << 11, beside=RULE_3)
         == RULE_4
     )
-    swept = {"sweeps": 16, "fewest": 4, "growth": Fraction(51, 50)}
-    assert replace(RULE_4, number=5, start=3 << 28, divided=1 << 18, soft=15, capped=True, **swept) == RULE_5
+    swept = {"sweeps": 16, "fewest": 4, "growth": Fraction(51, 50), "soft": 15}
+    taken = {"capped": True, "whole": True}
+    assert replace(RULE_4, number=5, start=1 << 29, divided=1 << 18, **swept, **taken) == RULE_5
     assert (RULE_3.sweeps, RULE_3.growth, RULE_3.divided, RULE_3.soft) == (2, Fraction(21, 20), 0, 0)
-    assert (RULE_4.fewest, RULE_4.capped) == (None, False)
+    assert (RULE_4.fewest, RULE_4.capped, RULE_4.whole) == (None, False, False)
     assert Joint(Budget.of(1)).rule is RULE_5  # the rule of new ledgers
     for number, rule in RULES.items():
         if number > 1:
@@ -409,4 +478,5 @@ def test_rules_never_change():
             growth, part = verifier.GROWTH[number]
             assert Fraction(growth, part) == rule.growth
     assert {len(getattr(verifier, name)) for name in ("STARTS", "ONCE")} == {len(RULES) - 1}
-    assert verifier.OVERHEAD == clique_block.OVERHEAD
+    assert (verifier.OVERHEAD, verifier.COUNT) == (clique_block.OVERHEAD, clique_block.COUNT_OVERHEAD)
+    assert verifier.QUICK == clique_block.QUICK

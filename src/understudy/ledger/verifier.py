@@ -109,7 +109,7 @@ STARTS = {
     2: 1 << 25,
     3: 1 << 26,
     4: 1 << 28,
-    5: 3 << 28,
+    5: 1 << 29,
 }  # by rule: the credit of work before the first event,
 ONCE = {2: 1 << 20, 3: 1 << 20, 4: 1 << 21, 5: 1 << 21}  # the work of the sweeps for one event,
 SWEEPS = {1: 2, 2: 2, 3: 2, 4: 4, 5: 16}  # how many there are, at most, when the bound has grown,
@@ -119,7 +119,15 @@ DIVIDED = {1: 0, 2: 0, 3: 0, 4: 3 << 11, 5: 1 << 18}  # and the work of dividing
 BESIDE = {4: 3, 5: 3}  # another rule by which events are added up as well: the smaller total counts
 SOFT = {1: 0, 2: 0, 3: 0, 4: 0, 5: 15}  # 0, or maxima are soft, at a temperature of about 2^-15 of the bound
 CAPPED = {1: False, 2: False, 3: False, 4: False, 5: True}  # whether no event costs more than by itself
+WHOLE = {
+    1: False,
+    2: False,
+    3: False,
+    4: False,
+    5: True,
+}  # whether ONCE is for all parts of an event together
 COUNT = 32  # what a count that is divided anew counts beside the numbers of its table
+QUICK = 4  # by how much less this counts, with the classes of the table, where counts go by their regions (rule 5)
 GRANT = 3 << 8  # what each event adds to the credit
 ROOM, BLOCK, OVERHEAD = (
     1 << 19,
@@ -720,22 +728,26 @@ class Purse:
         self.take(event)
         return self.total() - before
 
-    def take(self, event: dict) -> None:
+    def take(self, event: dict, begun: list[int] | None = None) -> None:
+        """`begun` is the work before the event that this is a part of, here and beside, if ONCE is for both."""
         parts = event["events"] if event["event"] == "Together" else []
         if any(part["event"] == "Located" for part in parts):
+            if begun is None and WHOLE[self.rule]:
+                begun = [self.work, self.beside.work if self.beside else 0]
             for part in parts:
-                self.take(part)
+                self.take(part, begun)
             return
         cost = units(event, self.currency)
         if event["event"] == "Located" and self.joins(event, cost):
             if CAPPED[self.rule]:
                 self.shown = self.total() - self.others
             self.add(event, cost)
-            before, most = self.work, self.shown + cost if CAPPED[self.rule] else self.flat
-            self.settle()
+            most = self.shown + cost if CAPPED[self.rule] else self.flat
+            before = begun[0] if begun else self.work
+            self.settle(before)
             if self.beside is not None:
                 self.beside.add(event, cost)
-                self.beside.settle()
+                self.beside.settle(begun[1] if begun else self.beside.work)
                 self.beside.shown = self.beside.cost(self.beside.flat)
             self.squeeze(before, most)
             self.shown = self.cost(most)
@@ -861,9 +873,8 @@ class Purse:
     def bound(self) -> int:
         return min(self.flat, self.factor * (self.constant + self.rests + self.peaks))
 
-    def settle(self) -> None:
+    def settle(self, before: int) -> None:
         """Sweep where the bound has grown."""
-        before = self.work
         growth, part = GROWTH[self.rule]
         if self.bound() * part > self.swept * growth and self.can_sweep(before):
             shift = self.shift()
@@ -1062,10 +1073,13 @@ class Block:
     def passed_on(self, axis: int, came: list[int], share: list[int]) -> list[int]:
         """The beliefs about an attribute, of what came from elsewhere and a share of each class."""
         axes = self.axes
-        if len(share) == 1:
-            return [(value + share[0]) // axes for value in came]
-        new = map(add, came, self.readers[axis][3](share))
-        return list(new) if axes == 1 else [value // axes for value in new]
+        shares = share * len(came) if len(share) == 1 else list(self.readers[axis][3](share))
+        new = list(map(add, came, shares))
+        if axes > 1:
+            new = [value // axes for value in new]
+            shares = list(map(sub, new, came))
+        self.messages[axis] = shares
+        return new
 
     def add(self, classes: list[list[int]], weight: int) -> None:
         table, (_, second, third), (one, two, three) = self.table, self.shape, self.lows
@@ -1093,7 +1107,7 @@ class Block:
         """The work of dividing a count with these classes."""
         if not self.soft:
             return len(self.table) + COUNT
-        return math.prod(map(len, members)) + sum(self.shape[: self.axes]) + COUNT
+        return math.prod(map(len, members)) + (sum(self.shape[: self.axes]) + COUNT) // QUICK
 
     def divide(self, classes: list[list[int]] | None, price: int, most: int) -> None:
         """Keep a count, if there is one, to be divided, with others of its region as one; a list that would be
@@ -1162,9 +1176,7 @@ class Block:
             raised = self.divided(values) if divide else 0
             maxima = self.by_slices(max, values)
         for axis, most in enumerate(maxima):
-            new = self.passed_on(axis, came[axis], list(map(sub, most, tops[axis])))
-            beliefs[clique[axis]] = new
-            self.messages[axis] = list(map(sub, new, came[axis]))
+            beliefs[clique[axis]] = self.passed_on(axis, came[axis], list(map(sub, most, tops[axis])))
         return raised
 
     def rest(self) -> None:

@@ -24,6 +24,8 @@ class AccountingRule:
     `start`        The credit of work before the first event, in numbers touched; None: work is not bounded.
     `grant`        What each jointly priced event adds to the credit.
     `once`         The most work of the sweeps for one event: what bounds the time of a charge, granted or not.
+    `whole`        `once` is for all parts of an event together, and pays for taking them in as well; False: it is
+                   for each part.
     `sweeps`       How many sweeps are made when the bound has grown, at most.
     `growth`       By which factor it has to have grown for that.
     `divided`      The most work of dividing the counts of one block; 0: counts stay as they are charged first.
@@ -32,7 +34,8 @@ class AccountingRule:
                    (`message_passing`).
     `fewest`       How many sweeps there are at least, where they fall from `sweeps` as the credit does from
                    `start`; None: there are as many always.
-    `capped`       No event raises the total by more than what it costs by itself.
+    `capped`       No event raises the total by more than what it costs by itself, nor one of several parts by more
+                   than these cost, each rounded up to a unit.
     `beside`       Another rule by which all events are added up as well: the smaller total counts.
     """
 
@@ -52,6 +55,7 @@ class AccountingRule:
     soft: int = 0
     fewest: int | None = None
     capped: bool = False
+    whole: bool = False
     beside: AccountingRule | None = None
 
     def credit(self, joined: int, work: int) -> int | None:
@@ -112,17 +116,19 @@ the sweeps before a refusal."""
 RULE_5 = replace(
     RULE_4,
     number=5,
-    start=3 << 28,
+    start=1 << 29,
     sweeps=16,
     fewest=4,
     growth=Fraction(51, 50),
     divided=1 << 18,
     soft=15,
     capped=True,
+    whole=True,
 )
 """Soft sweeps, and more of them: long lists of counts are divided, too, and all of them closer to the best way.
 Sixteen each time would use the credit up within 10,000 questions, so there are fewer as it falls. No event raises
-the total by more than its own price."""
+the total by more than its own price, and one of many parts calls for no more sweeps than another. The credit is
+what the verifier, which is plain Python, repeats in two to three CPU minutes at most."""
 
 NEWEST = RULE_5
 """The rule of new ledgers."""

@@ -24,14 +24,16 @@ sum: under rules 4 and 5 sweeps do so (`message_passing`, `soft_message_passing`
 other, which can end far from the best division of all, and of long lists the first counts stay as they were
 divided when the list was full; soft sweeps come nearer, and their lists are longer. All events are added up by
 rule 3 as well, without divisions, and the smaller total counts: both are bounds of the same loss, and neither
-ever falls. Under rule 5 no event raises the total by more than its own price: losses of a pair add up, so that a
-bound for the events before it and its price bound all of them, however the sweeps end. The least over all
-divisions,
+ever falls. Under rule 5 no event raises the total by more than its own price, nor one of several parts by more
+than theirs, each rounded up to a unit: losses of a pair add up, so that a bound for the events before it and its
+price bound all of them, however the sweeps end. The least over all divisions,
 
     minₜ maxₓ Σ pᵢ·(tᵢ·fᵢ(x) + (1 - tᵢ)/2)  =  max over laws μ of rows of Σ pᵢ·min(μ(fᵢ), 1/2),
 
 is by the minimax theorem a maximum of sums in the prices, as it is for fixed t: more events never cost less, and
-two sets of events together never more than one after the other.
+two sets of events together never more than one after the other. That is so of this least value, and not of the
+bound that is found and charged: in which block a region is taken (`_home`), and where sweeps end, depends on the
+order of all events before. Each bound is sound by itself.
 
 The maximum over a universe of 10^20 cells is bounded from above by message passing. Write Φ = c + Σ_C T_C(x_C);
 then for any messages whatever
@@ -172,11 +174,17 @@ class Joint:
         return PureDP(units) if self.budget.is_pure else ZCDP(units)
 
     def after(self, state: JointState, event: Event) -> JointState:
+        return self._after(state, event, None)
+
+    def _after(self, state: JointState, event: Event, begun: JointState | None) -> JointState:
+        """`begun` is the state before the event of which this one is a part, if all of its parts share `once`."""
         if isinstance(event, Together):
             if not any(isinstance(part, Located) for part in event.events):
                 return state.beside(_price(self.budget, event))
+            if self.rule.whole and begun is None:
+                begun = state
             for part in event.events:
-                state = self.after(state, part)
+                state = self._after(state, part, begun)
             return state
         price = _price(self.budget, event)
         if not isinstance(event, Located) or not self._joins(state, event, price):
@@ -184,13 +192,16 @@ class Joint:
         if self.rule.capped:
             state = replace(state, shown=self.cost(state).units - state.others)
         added = self._added(state, event, price)
-        found = self._settled(added)
+        before = added.work if begun is None else begun.work
+        found = self._settled(added, before)
         if state.undivided is not None:
             beside = self._beside
-            undivided = beside._settled(beside._added(state.undivided, event, price))
+            undivided = beside._added(state.undivided, event, price)
+            first = undivided if begun is None or begun.undivided is None else begun.undivided
+            undivided = beside._settled(undivided, first.work)
             found = replace(found, undivided=_shown(undivided, undivided.flat))
         most = added.shown + price if self.rule.capped else added.flat
-        return _shown(self._squeezed(found, added.work, most), most)
+        return _shown(self._squeezed(found, before, most), most)
 
     @cached_property
     def _beside(self) -> Joint:
@@ -317,9 +328,8 @@ class Joint:
             work=state.work + work,
         )
 
-    def _settled(self, state: JointState) -> JointState:
+    def _settled(self, state: JointState, before: int) -> JointState:
         """Sweep when the bound has grown, as far as the credit goes."""
-        before = state.work
         growth = self.rule.growth
         if state.bound() * growth.denominator <= state.swept * growth.numerator:
             return state
