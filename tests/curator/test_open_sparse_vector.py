@@ -142,7 +142,8 @@ def test_a_killed_construction_goes_on_and_its_answers_hold(where, number, tmp_p
     again = construction(ledger)
     assert ledger.spent == spent
     assert again.updates > 0
-    assert QUESTIONS < again.asked <= 2 * QUESTIONS
+    # What was told is repeated and not counted again; one may have been counted and not told.
+    assert QUESTIONS <= again.asked <= QUESTIONS + 1
     # Runs: one for each update, the one under way, one whose hit was lost with its process. An answer for each
     # update; the one that was lost was paid twice, for in another process a frame is another table.
     answers = (again.updates + (where == "settle")) * again.terms.answer_price.amount
