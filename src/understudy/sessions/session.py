@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import overload
 
 from understudy.answer.answer import Answer
@@ -129,7 +129,9 @@ class Session:
         self._reader = QuestionReader.of(
             curator.declaration, counts_everyone=False, measured="positions", refines=True, size=text_size
         )
-        self._shares_need = () if curator.relation.rows_are_public else (NumberOfRows(curator.domain, ()),)
+        rows = () if curator.relation.rows_are_public else (NumberOfRows(curator.domain, ()),)
+        # No methods: whatever the session holds must not hold the session.
+        self._put_anew = partial(_put_anew, self._reader, curator.domain, rows)
         self._put_text = lru_cache(maxsize=REMEMBERED)(self._put_anew)
         self._buyer = Buyer(self._promise, name=self.name, owner=self.owner, lazily=lazily)
         self._parts = PartAnswers(curator, self._buyer)
@@ -273,14 +275,6 @@ class Session:
         if error is None and isinstance(question, str):
             return self._put_text(question)
         return self._put_anew(question, None if error is None else float(positive(error, "error")))
-
-    def _put_anew(self, question: Asked, within: float | None = None) -> PutQuestion:
-        """A question that is not remembered; within an error of its own it finds out itself what else it needs."""
-        asked = self._reader.read(question)
-        marginals = tuple(_least_refined(self.curator.domain, asked.marginals))
-        if within is None and isinstance(asked, ShareQuestion):
-            marginals += self._shares_need
-        return PutQuestion(asked, marginals, _running(asked), within)
 
     def _answered(
         self,
@@ -571,6 +565,24 @@ class Session:
         contradiction = "What was released contradicts itself: a band failed, which beta allows for."
         parts = [notebook.warning(contradiction)] if self.contradicted else []
         return notebook.panel(f"Session {self.name}", notebook.facts(known), *parts)
+
+
+def _put_anew(
+    reader: QuestionReader,
+    declared: Domain,
+    rows: tuple[Marginal, ...],
+    question: Asked,
+    within: float | None = None,
+) -> PutQuestion:
+    """A question that is not remembered, with the number of `rows` beside what is a share of a private one.
+
+    Within an error of its own it finds out itself what else it needs.
+    """
+    asked = reader.read(question)
+    marginals = tuple(_least_refined(declared, asked.marginals))
+    if within is None and isinstance(asked, ShareQuestion):
+        marginals += rows
+    return PutQuestion(asked, marginals, _running(asked), within)
 
 
 def _least_refined(declared: Domain, marginals: Sequence[Marginal]) -> list[Marginal]:
