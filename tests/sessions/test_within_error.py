@@ -553,3 +553,39 @@ def test_what_cannot_be_paid_by_the_worst_case_may_be_after_a_wider_error() -> N
         price, before = session.price(question, error=part * truth), spent(session)
         session.ask(question, error=part * truth)
         assert spent(session) - before <= price.units
+
+
+def test_a_share_of_a_private_number_of_rows_keeps_its_error():
+    """It is the most off where its interval ends at the fewest rows, which is no end of what is known of it."""
+    session = opened(neighbours="add-remove", beta=0.05)
+    session.ask("share smoker = true")  # with the number of rows
+    for question, error in (("share place = a", 0.01), ("share sex = F", 0.01), ("share place = a", 0.004)):
+        price, before = session.price(question, error=error).units, spent(session)
+        answer = session.ask(question, error=error)
+        assert float(answer.error.max()) <= error * (1 + 1e-9)
+        assert spent(session) - before <= price
+
+
+def test_several_shares_tell_the_price_of_the_number_of_rows_once():
+    session = opened(neighbours="add-remove", beta=0.05)
+    shares = ["share smoker = true", "share sex = F", "share place = a"]
+    alone = session.price(shares[0], error=0.01).units
+    assert session.several(shares, error=0.01).price.units < 1.5 * alone
+
+
+def test_noise_that_is_surely_bounded_refuses_an_error_that_is_too_small_in_words():
+    budget = "{epsilon: 1000, delta: 1e-2, key_delta: 5e-3, filter: renyi}"
+    session = opened(budget=budget, noise="bounded", alpha=0.001, beta=0.05)
+    with pytest.raises(RefusedError, match="no noise of this session keeps an error of 2"):
+        session.price("SELECT stddev(age) FROM t WHERE smoker", error=2)
+    assert spent(session) == 0
+    with pytest.raises(RefusedAfterChargeError, match="no noise of this session keeps an error"):
+        session.ask("SELECT avg(age) FROM t WHERE place = 'c'", error=1.2)
+
+
+def test_a_wider_error_is_advised_first_only_where_it_tells_more():
+    session = opened(budget="{epsilon: 1, delta: 1e-9}", beta=0.05)
+    for question, error in (("SELECT median(age) FROM t WHERE smoker", 5), ("count smoker = true", 0.2)):
+        with pytest.raises(InsufficientBudgetError) as refused:
+            session.ask(question, error=error)
+        assert "tells how large the number is" not in str(refused.value)

@@ -46,7 +46,7 @@ from understudy.answer.counts import RowBounds
 from understudy.answer.forecast import even_counts
 from understudy.answer.reader import ReadQuestion, ShareQuestion
 from understudy.answer.unit_error import is_made_of_ratios, unit_of
-from understudy.errors import InsufficientBudgetError, RefusedError
+from understudy.errors import InsufficientBudgetError, ParameterError, RefusedError
 from understudy.privacy.cost import Cost
 from understudy.query.marginal import Marginal
 from understudy.sessions.answer_ends import FEWEST, AnswerEnds
@@ -54,7 +54,7 @@ from understudy.sessions.asking import Asking
 from understudy.sessions.buyer import TRIES, Buyer
 from understudy.sessions.interval_widths import Widths, WidthSearch, is_count, is_wider
 from understudy.sessions.knowledge import IntervalTable
-from understudy.sessions.number_of_rows import NumberOfRows, rows_error
+from understudy.sessions.number_of_rows import NumberOfRows, RowCountPurchase, rows_error
 from understudy.sessions.part_answers import PartAnswers
 from understudy.sessions.predicted_counts import predicted
 from understudy.sessions.purchase import Purchase
@@ -78,7 +78,7 @@ WIDER_FIRST = (
     "Ask for a wider error first: that tells how large the number is, and by what is known then this may cost "
     "much less"
 )
-"""What to do where a price cannot be paid that goes by the worst that a number which is no ratio can be."""
+"""What to do where a price cannot be paid that goes by the worst that a number can be, and looks may be enough."""
 
 EVEN = 1.05
 """Errors are the same up to this factor."""
@@ -210,13 +210,18 @@ class CloserAnswer:
         try:
             funds.check(plan.purchases)
         except InsufficientBudgetError as refusal:
-            counts = COUNT_FIRST if plan.first and funds.is_payable(plan.counts) else refusal.remedy
+            if plan.first and funds.is_payable(plan.counts):
+                remedy = COUNT_FIRST
+            elif plan.look and not refusal.limit:
+                remedy = WIDER_FIRST
+            else:
+                return refusal
             return InsufficientBudgetError(
                 requested=refusal.requested,
                 remaining=refusal.remaining,
                 currency=refusal.currency,
                 limit=refusal.limit,
-                remedy=counts if self._search.of_ratios else WIDER_FIRST,
+                remedy=remedy,
             )
         return None
 
@@ -267,6 +272,8 @@ class CloserAnswer:
             for marginal, table in zip(self.marginals, tables, strict=True)
         ]
         rows = self._expected_rows() if self._everyone in first else None
+        if any(isinstance(purchase, RowCountPurchase) for purchase in after):
+            first = [marginal for marginal in first if marginal is not self._everyone]  # bought by then
         widths = self._widths(expected, rows)
         if widths is None:
             raise self._unkept(expected, rows, are_counted=False)
@@ -287,8 +294,14 @@ class CloserAnswer:
         """The plan of widths that are sure to keep the error, by what is known of the marginals or expected."""
         asked, plans = self.buyer.asked + 1 + len(first), self.buyer.plans
         wanted, look = self._wanted(tables, widths), self._look(tables, widths, rows)
-        looks = plans.within(wider(wanted), asked=asked, after=[*after, *counts]) if look else []
-        within = plans.within(wanted, asked=asked, after=[*after, *counts, *looks])
+        try:
+            looks = plans.within(wider(wanted), asked=asked, after=[*after, *counts]) if look else []
+            within = plans.within(wanted, asked=asked, after=[*after, *counts, *looks])
+        except ParameterError as error:  # noise that is surely bounded has a least width, and a largest price
+            raise RefusedError(
+                f"no noise of this session keeps an error of {self._told_error}: {error}",
+                remedy="ask for a wider `error`, or leave it out",
+            ) from error
         price = self.buyer.funds(analyst).quote([*counts, *looks, *within])
         fewest = self._ends.fewest(tables) if first else None
         return WithinPlan(
@@ -317,8 +330,22 @@ class CloserAnswer:
         """How wide the intervals of the marginals may be by what is known; None where no widths keep the error."""
         small = self._ends.small(tables)
         return self._search.widths(
-            tables, lambda placed: self._ends.off(placed, small, rows), self._aim, before=before
+            self._where_off(tables, rows),
+            lambda placed: self._ends.off(placed, small, rows),
+            self._aim,
+            before=before,
         )
+
+    def _where_off(self, tables: Sequence[IntervalTable], rows: RowBounds | None) -> Sequence[IntervalTable]:
+        """What is known of the marginals, up to where an answer is the most off.
+
+        A share of a private number of rows is off by more the larger it is, until its interval ends at the fewest
+        rows that there may be: beyond that it is cut to 1.
+        """
+        if not isinstance(self.question, ShareQuestion):
+            return tables
+        fewest = (rows or self.buyer.known.rows).least
+        return [IntervalTable(np.minimum(t.low, fewest), np.minimum(t.high, fewest)) for t in tables]
 
     @property
     def _aim(self) -> float:
