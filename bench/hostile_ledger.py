@@ -45,7 +45,7 @@ CHARGE, OPEN, VERIFY, FILE = 1.0, 1.5, 60.0, 22.0
 CLIMB, WIDE, MASKS, CLIMBS = Fraction(22, 1000), 61, 13, 600
 """The part of all before it that a question costs; attributes of 4,096 cells, counts of each, and prices then."""
 
-CLIMBED_CHARGE, CLIMBED = 0.5, 180.0
+CLIMBED_CHARGE, CLIMBED = 0.5, 300.0
 """Bars: CPU seconds of the dearest charge, and of `verify`, where prices climb."""
 
 

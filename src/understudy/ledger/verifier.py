@@ -109,7 +109,7 @@ STARTS = {
     2: 1 << 25,
     3: 1 << 26,
     4: 1 << 28,
-    5: 1 << 29,
+    5: 3 << 28,
 }  # by rule: the credit of work before the first event,
 ONCE = {2: 1 << 20, 3: 1 << 20, 4: 1 << 21, 5: 1 << 21}  # the work of the sweeps for one event,
 SWEEPS = {1: 2, 2: 2, 3: 2, 4: 4, 5: 16}  # how many there are, at most, when the bound has grown,
