@@ -349,7 +349,7 @@ class CloserAnswer:
 
     @property
     def _aim(self) -> float:
-        return self.error if is_made_of_ratios(self.question) else CAUTION * self.error
+        return self.error if self._search.of_ratios else CAUTION * self.error
 
     def _wanted(self, tables: Sequence[IntervalTable], widths: Widths) -> list[tuple[Marginal, float]]:
         """The marginals that are not known to within their widths."""

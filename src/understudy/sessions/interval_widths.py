@@ -56,7 +56,8 @@ class WidthSearch:
     Promise     Widths that keep the error at every place that is tried (`placed`): where the intervals come to lie
                 is known only once they are bought.
     Why         For a count, a sum or a ratio of a sum and its rows the worst place is an end of what is known, and
-                those are tried; for other formulas `moment_places` says what is tried. The search halves the
+                those are tried; of a share of a private number of rows whoever asks gives that end
+                (`closer_answers`). For other formulas `moment_places` says what is tried. The search halves the
                 logarithm of the width between one that is kept and one that is not.
     Privacy     It reads what was released, and the formula of the question.
     Cost        Nothing is spent. At most 4·25·6 evaluations of the formula, and some thousands of other formulas.

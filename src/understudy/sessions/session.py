@@ -443,8 +443,8 @@ class Session:
         """
         put, payer = self._put(question, error), self._payer(analyst)
         self._check(put.marginals)
-        within = float(positive(error, "error"))
-        return CloserAnswer(put.asked, put.marginals, within, self._parts).unpaid(payer)
+        assert put.error is not None
+        return CloserAnswer(put.asked, put.marginals, put.error, self._parts).unpaid(payer)
 
     def charged_under(self, request: str) -> Cost:
         """What was charged in all under a `request` that `ask` was given, as far as this process knows.
