@@ -163,17 +163,19 @@ def test_a_pure_budget_is_refused_with_methods_that_would_work():
 # ---------------------------------------------------------------------------------------- resumption
 
 
-@pytest.mark.parametrize("neighbours", [ADD, REPLACE])
-def test_a_run_that_was_killed_at_any_step_goes_on(neighbours):
-    whole = make(neighbours=neighbours)
+@pytest.mark.parametrize(("epsilon", "neighbours"), [(1, ADD), (1, REPLACE), (0.1, ADD), (0.2, REPLACE)])
+def test_a_run_that_was_killed_at_any_step_goes_on(epsilon, neighbours):
+    """With a last sweep over pairs, and with one that is there for their bars."""
+    whole = make(epsilon=epsilon, neighbours=neighbours)
     expected = adaptive(whole)
     looks = whole.curator._truth.looks
     for last in range(looks):
-        ledger = MemoryLedger(Budget.of(1, 1e-6))
-        first = make(neighbours=neighbours, ledger=ledger, truth=Rows(DOMAIN, codes(), dies_at=last))
+        ledger = MemoryLedger(Budget.of(epsilon, 1e-6))
+        given = {"epsilon": epsilon, "neighbours": neighbours, "ledger": ledger}
+        first = make(truth=Rows(DOMAIN, codes(), dies_at=last), **given)
         with pytest.raises(Killed):
             adaptive(first)
-        again = make(neighbours=neighbours, ledger=ledger)
+        again = make(**given)
         again.curator._noise = first.curator._noise  # the noise goes on where it was
         again.check_affordable = lambda worst: None
         assert same(adaptive(again), expected)
@@ -202,7 +204,7 @@ def test_another_process_comes_to_the_same_bits():
         "from hashlib import sha256\n"
         "from adaptive_table import make\n"
         "from understudy.releases.adaptive.adaptive import adaptive\n"
-        "told = [adaptive(make(epsilon=price)) for price in (1, 20)]\n"
+        "told = [adaptive(make(epsilon=price)) for price in (0.1, 1, 20)]\n"
         "every = [a for outcome in told for a in (*outcome.answers, *outcome.also)]\n"
         "print(sha256(b''.join(a.counts.tobytes() + a.error.tobytes() for a in every)).hexdigest())\n"
     )

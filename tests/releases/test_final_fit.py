@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -14,6 +15,8 @@ from understudy.query.workload import Workload
 from understudy.releases.adaptive import learner, rounds
 from understudy.releases.adaptive.adaptive import adaptive
 from understudy.releases.adaptive.learner import FINAL, ROUGH, Learner, final_share
+from understudy.releases.adaptive.rule import rule_for
+from understudy.releases.evidence import Evidence
 
 SIZES = (6, 8, 5, 8, 6, 7)
 DOMAIN = Domain(tuple(Bins.integers(f"a{i}", 0, n - 1) for i, n in enumerate(SIZES)))
@@ -31,7 +34,7 @@ def distances(epsilon: float) -> np.ndarray:
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "times"), [(0.2, 0.9), (0.4, 0.96)], ids=["no sweep", "a sweep of pairs"]
+    ("epsilon", "times"), [(0.2, 0.94), (0.4, 0.96)], ids=["a sweep for bars", "a sweep of pairs"]
 )
 def test_answers_are_nearer_than_with_the_slack_of_fits_between_rounds(
     monkeypatch: pytest.MonkeyPatch, epsilon: float, times: float
@@ -44,10 +47,12 @@ def test_answers_are_nearer_than_with_the_slack_of_fits_between_rounds(
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "sweep"), [(0.2, None), (0.4, 2), (20.0, 0)], ids=["none", "pairs", "workload"]
+    ("epsilon", "sweep"),
+    [(0.2, None), (0.2, "bars"), (0.4, 2), (20.0, 0)],
+    ids=["none", "bars", "pairs", "workload"],
 )
 def test_the_last_fit_alone_is_the_final_one(
-    monkeypatch: pytest.MonkeyPatch, epsilon: float, sweep: int | None
+    monkeypatch: pytest.MonkeyPatch, epsilon: float, sweep: int | str | None
 ):
     fits, rules, refit = [], [], Learner.refit
 
@@ -64,8 +69,10 @@ def test_the_last_fit_alone_is_the_final_one(
     monkeypatch.setattr(Learner, "refit", seen)
     monkeypatch.setattr(rounds.Rounds, "round", round_)
     run = make(table=codes(20_000, 0, SIZES), domain=DOMAIN, workload=TRIPLES, epsilon=epsilon, seed=0)
-    adaptive(run)
-    assert (rules[0].guard_order if rules[0].guard else None) == sweep
+    usual = rule_for(DOMAIN, TRIPLES, precision=Evidence(run).precision(run.total), rows=20_000)
+    adaptive(run, rule=usual if sweep is not None else replace(usual, guard=Fraction(0), for_bars=False))
+    rule = rules[0]
+    assert ("bars" if rule.for_bars else rule.guard_order if rule.guard else None) == sweep
     assert fits[-1] == replace(FINAL, slack_share=0.1, by_strength=sweep != 0)
     assert fits[:-1] == [ROUGH] * (len(fits) - 1)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
 from math import prod, sqrt
@@ -25,10 +26,12 @@ from understudy.releases.adaptive import adaptive as program
 from understudy.releases.adaptive.adaptive import adaptive
 from understudy.releases.adaptive.beta import BetaShares, beta_of_cells, cells_to_cover
 from understudy.releases.adaptive.combined import FirstMeasurement, cell_variance, combined_variance, parallel
+from understudy.releases.adaptive.rule import Rule, rule_for
 from understudy.releases.adaptive.sequential import LEVELS, NoisyTable, SequentialCells
 from understudy.releases.evidence import Evidence, Interval
 from understudy.releases.residual.tables import ResidualTables
 from understudy.releases.run import Outcome, Run
+from understudy.releases.small_marginals import below, direct_bars
 
 AUDIT = bool(os.environ.get("UNDERSTUDY_AUDIT"))
 
@@ -222,9 +225,22 @@ def _everything(outcome: Outcome) -> Outcome:
     )
 
 
+TEN = (2, 3, 4, 5, 2, 3, 4, 3, 2, 4)
+
+
 def _case(name: str, seed: int) -> Run:
     if name == "sweep of pairs":
         return make(epsilon=1, seed=seed, neighbours=ADD)
+    if name.startswith("sweep for bars"):
+        domain = Domain(tuple(Bins.integers(f"c{i}", 0, n - 1) for i, n in enumerate(TEN)))
+        return make(
+            epsilon=0.1,
+            seed=seed,
+            domain=domain,
+            workload=Workload.all_marginals(domain, 3),
+            table=codes(rows=30_000, seed=seed, sizes=TEN),
+            neighbours=REPLACE if name.endswith("replace") else ADD,
+        )
     table = codes(rows=30_000, seed=seed, sizes=BINARY.shape())
     return make(
         epsilon=1,
@@ -240,7 +256,10 @@ RUNS = 500 if AUDIT else 8
 """Eight runs see seven failures of a promise that is kept 19 times in 20."""
 
 
-@pytest.mark.parametrize("name", ["sweep of pairs", "sweep of the workload"])
+CASES = ("sweep of pairs", "sweep of the workload", "sweep for bars, add-remove", "sweep for bars, replace")
+
+
+@pytest.mark.parametrize("name", CASES)
 def test_all_bars_hold_jointly(name):
     ratios = []
     for seed in range(RUNS):
@@ -249,7 +268,7 @@ def test_all_bars_hold_jointly(name):
     assert_covers(ratios, 0.05, mutant=0.7 if AUDIT else 0.4)
 
 
-@pytest.mark.parametrize("name", ["sweep of pairs", "sweep of the workload"])
+@pytest.mark.parametrize("name", CASES)
 def test_small_marginals_are_told_and_no_bar_is_wider_than_a_direct_one(name):
     run = _case(name, 1)
     outcome = adaptive(run)
@@ -266,6 +285,37 @@ def test_small_marginals_are_told_and_no_bar_is_wider_than_a_direct_one(name):
         assert bars["combined"] >= 1
         assert "planned sweep" in bars["measured_and_swept"]
     assert len(bars["levels_reached"]) == len(run.domain)
+
+
+def _longest_pair(run: Run, rule: Rule) -> tuple[float, Outcome]:
+    """The longest bar of a pair over that of a direct question, in a release by that rule."""
+    outcome = adaptive(run, rule=rule)
+    direct = direct_bars(run, [clique for clique in below(run.workload) if len(clique) == 2])
+    told = {answer.clique: answer for answer in (*outcome.answers, *outcome.also)}
+    return max(float(told[pair].half_width.max()) / bar for pair, bar in direct.items()), outcome
+
+
+def _rule_of(run: Run) -> Rule:
+    return rule_for(run.domain, run.workload, precision=Evidence(run).precision(run.total), rows=30_000)
+
+
+@pytest.mark.parametrize("name", CASES[2:])
+def test_a_sweep_for_bars_takes_little_and_without_it_some_bar_is_longer(name):
+    """What the rounds give short bars to is not paid for again, and what is left is spent to the last unit."""
+    rule = _rule_of(_case(name, 3))
+    assert rule.for_bars
+    assert (rule.guard_order, rule.first) == (2, replace(rule, for_bars=False).first)
+    longest, outcome = _longest_pair(_case(name, 3), rule)
+    assert longest <= 1
+    shares = outcome.proof["shares"]
+    assert 0 < shares["guard"] < rule.guard
+    run = _case(name, 3)
+    _longest_pair(run, rule)
+    assert run.spent.units >= run.budget.cap.units * 0.9999
+    without, _ = _longest_pair(
+        _case(name, 3), replace(rule, guard=Fraction(0), guard_order=0, for_bars=False)
+    )
+    assert without > 1.1
 
 
 def test_a_count_is_moved_only_into_its_interval():

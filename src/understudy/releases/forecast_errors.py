@@ -17,7 +17,7 @@ from understudy.domain.domain import Clique, Domain
 from understudy.privacy.price import Price
 from understudy.query.marginal import Marginal
 from understudy.query.workload import Workload
-from understudy.releases.adaptive.beta import BetaShares, beta_of_swept
+from understudy.releases.adaptive.beta import BetaShares
 from understudy.releases.adaptive.one_way import OneWayShares
 from understudy.releases.adaptive.rule import (
     ROWS_SHARE,
@@ -28,7 +28,7 @@ from understudy.releases.adaptive.rule import (
     rule_for,
 )
 from understudy.releases.adaptive.sequential import LEVELS
-from understudy.releases.adaptive.sweep import SMALL, SweepPlan
+from understudy.releases.adaptive.sweep import PAIRS, SMALL, SweepPlan
 from understudy.releases.evidence import Evidence
 from understudy.releases.iterative import certified_error
 from understudy.releases.method_options import Options, planning
@@ -166,7 +166,11 @@ def _first_marginals(run: Run, rule: Rule) -> _Told:
 
 
 def _last_sweep(evidence: Evidence, rule: Rule) -> _Told:
-    """What the last sweep measures, by its share of the price; merging rare values only makes it less noisy."""
+    """What the last sweep measures, by its share of the price; merging rare values only makes it less noisy.
+
+    One that is there for the bars of pairs alone takes as much as it needs for them to be no longer than those of
+    direct questions, and no more: no shorter ones are foreseen.
+    """
     run = evidence.run
     rounds = any(len(clique) > 1 for clique in run.workload)
     swept = _swept(run.domain, run.workload, rule.guard_order) if rule.guard and rounds else None
@@ -185,13 +189,15 @@ def _last_sweep(evidence: Evidence, rule: Rule) -> _Told:
     tables = ResidualTables(
         plan.residuals, plan.look, np.zeros(plan.look.cells, np.int64), 0.0 if public else None
     )
-    beta = beta_of_swept(run.domain, plan.cliques, SMALL, share, rows_public=public)
+    orders = PAIRS if rule.for_bars else SMALL
+    beta = plan.beta_of_cells(share, orders, alike=rule.for_bars)
+    direct = direct_bars(run, beta) if rule.for_bars else {}
 
     def told(clique: Clique) -> tuple[float, float] | None:
         if clique not in beta:
             return None
         usual = MEAN_ABSOLUTE * float(np.sqrt(tables.variance(clique)).mean())
-        return float(tables.error(clique, beta[clique]).max()), usual
+        return max(float(tables.error(clique, beta[clique]).max()), direct.get(clique, 0.0)), usual
 
     return told
 

@@ -1,7 +1,7 @@
 """The adaptive release: iterative construction [Lecture 7, Algorithm 1] on universes of any size.
 
     1-way marginals → merge rare values → rounds of: find what the stand-in gets wrong, measure what pays, refit →
-    one sweep over the workload, or over all pairs → stand-in and sweep combined
+    one sweep over the workload, over all pairs, or over those without short bars → stand-in and sweep combined
 
 Where the merging leaves no pair to look at, or the workload has none, the 1-way marginals get the whole price.
 
@@ -27,6 +27,8 @@ from understudy.privacy.price import Price
 from understudy.query.constraint import Constraint
 from understudy.query.marginal import Marginal
 from understudy.query.merging import Merging
+from understudy.releases.adaptive.bars_sweep import MOST as MOST_FOR_BARS
+from understudy.releases.adaptive.bars_sweep import BarsReserve
 from understudy.releases.adaptive.beta import ROWS_PART, BetaShares
 from understudy.releases.adaptive.learner import ROUGH, Learner
 from understudy.releases.adaptive.likely_counts import likely_counts
@@ -82,7 +84,9 @@ def adaptive(
                 measured and the planned sweep measures too has bars from both (`combined`). 1-way and 2-way
                 marginals below the workload are always among the answers, and a sweep over the workload measures
                 them so precisely that their bars are no longer than those of direct questions, as far as half of
-                its price goes, or all of it where there is nothing larger than pairs (`small_bars`).
+                its price goes, or all of it where there is nothing larger than pairs (`small_bars`). Where no
+                sweep pays, and there is something larger, one is made for the pairs that would have longer ones
+                (`bars_sweep`).
     Complexity  Passes over a tree of at most `rule.cells` cells; one count of the candidates for each round.
     Gap         No theorem about the stand-in itself. A killed run is resumed by refitting, which needs the same
                 floating-point results, up to rounding to whole people.
@@ -191,13 +195,12 @@ class _Adaptive:
     @cached_property
     def below(self) -> list[Clique]:
         """The 1-way and 2-way marginals that are told whether or not the workload lists them."""
-        pairs = self.candidates.cliques[: self.candidates.pairs]
-        return [*((name,) for name in self.run.domain.names), *pairs]
+        return [*((name,) for name in self.run.domain.names), *self._pairs]
 
     def outcome(self) -> Outcome:
         """Buy everything, and answer."""
         learner, one_way = self._first()
-        plan = self._planned(learner)
+        plan, bars = self._planned(learner), self._kept_for_bars(learner)
         rounds = Rounds(
             self.evidence,
             learner,
@@ -208,6 +211,7 @@ class _Adaptive:
             self.beta,
             one_way,
             frozenset(() if plan is None else plan.cliques),
+            bars,
         )
         if self._taken.rounds:
             for t in range(1, self.rule.rounds + 1):
@@ -235,7 +239,9 @@ class _Adaptive:
 
     def _prove(self, learner: Learner, rounds: Rounds, swept: Sweep) -> None:
         """Intervals from the sweep, alone or with a round's first measurement, and of the 1-way marginals."""
-        for clique, beta in swept.beta_of_cells(self.beta.sweep, SMALL).items():
+        bars = rounds.bars
+        betas = bars.betas(swept) if bars is not None else swept.beta_of_cells(self.beta.sweep, SMALL)
+        for clique, beta in betas.items():
             first = rounds.firsts.get(clique)
             assert swept.tables is not None
             if first is None:
@@ -362,6 +368,8 @@ class _Adaptive:
         """The last sweep, as planned, or over pairs for all that is left; the stand-in learns from it."""
         if not self.rule.guard or not self._taken.rounds:
             return Sweep()
+        if rounds.bars is not None:
+            return self._sweep_for_bars(learner, rounds.bars)
         if plan is None:
             plan = self._plan_pairs(learner, rounds)
         self.unspent.spend(self.unspent.left)
@@ -370,9 +378,40 @@ class _Adaptive:
         self._report(self.rule.rounds + 1, learner)
         return swept
 
+    def _sweep_for_bars(self, learner: Learner, bars: BarsReserve) -> Sweep:
+        """Pairs that no round gave short bars, for all that is left: what was kept for them."""
+        left = self.unspent.spend(self.unspent.left) if bars.missing else Fraction(0)
+        swept = bars.plan(bars.missing, left).buy(self.run, "guard") if bars.missing else Sweep()
+        learner.remeasured(swept)
+        self._report(self.rule.rounds + 1, learner)
+        guard = left / (self.run.total * (1 - ROWS_SHARE))
+        first = self.rule.first * (1 - self.rule.guard) / (1 - guard)  # what was paid, of what the sweep left
+        self.rule = replace(self.rule, guard=guard, first=first)
+        return swept
+
+    @property
+    def _pairs(self) -> Sequence[Clique]:
+        return self.candidates.cliques[: self.candidates.pairs]
+
+    def _kept_for_bars(self, learner: Learner) -> BarsReserve | None:
+        """What is kept for a sweep that is there for the bars of pairs alone, where there is to be one."""
+        if not (self.rule.for_bars and self.rule.guard and self._taken.rounds):
+            return None
+        run, direct = self.run, direct_bars(self.run, self._pairs)
+        if not direct:
+            return None
+        whole = run.total * (1 - ROWS_SHARE)
+        most = rounded_down(min(MOST_FOR_BARS * whole, self.unspent.left / 2))
+
+        def plan(pairs: Sequence[Clique], price: Fraction) -> SweepPlan:
+            return self._plan(learner, pairs, price, [Fraction(1)] * len(pairs))
+
+        intervals, pairs = self.evidence.intervals, tuple(self._pairs)
+        return BarsReserve(run.domain, intervals, plan, direct, self.beta.sweep, most, pairs, self._kept)
+
     def _plan_pairs(self, learner: Learner, rounds: Rounds) -> SweepPlan:
         """A sweep over all pairs, for all that is left, by what the last round saw of them."""
-        pairs, left = self.candidates.cliques[: self.candidates.pairs], self.unspent.left
+        pairs, left = self._pairs, self.unspent.left
         weights = rounds.seen_pairs().weights(
             self.evidence.precision(left),
             share=float(left / self.run.total),

@@ -81,24 +81,35 @@ def cells_to_cover(domain: Domain, clique: Clique, *, rows_public: bool) -> int:
 
 
 def beta_of_cells(
-    domain: Domain, cliques: Iterable[Clique], beta: Fraction, *, rows_public: bool
+    domain: Domain, cliques: Iterable[Clique], beta: Fraction, *, rows_public: bool, alike: bool = False
 ) -> dict[Clique, Fraction]:
     """β of each cell of each marginal; over all cells to be covered they sum to `beta` at most.
 
     A marginal's part grows with the square root of its cells, between one part for each marginal, which makes the
-    bars of large ones long, and one for each cell, which does that to small ones.
+    bars of large ones long, and one for each cell, which does that to small ones. Where all marginals are `alike`,
+    each has one part, as direct questions have: bars are then longer than theirs by one factor.
     """
     cells = {clique: cells_to_cover(domain, clique, rows_public=rows_public) for clique in cliques}
-    parts = {clique: Fraction(round(1000 * sqrt(count)), 1000) for clique, count in cells.items()}
+    parts = {
+        clique: Fraction(1) if alike else Fraction(round(1000 * sqrt(count)), 1000)
+        for clique, count in cells.items()
+    }
     whole = sum(parts.values())
     return {clique: beta * parts[clique] / whole / count for clique, count in cells.items()}
 
 
 def beta_of_swept(
-    domain: Domain, cliques: Sequence[Clique], orders: Sequence[int], beta: Fraction, *, rows_public: bool
+    domain: Domain,
+    cliques: Sequence[Clique],
+    orders: Sequence[int],
+    beta: Fraction,
+    *,
+    rows_public: bool,
+    alike: bool = False,
 ) -> dict[Clique, Fraction]:
     """β of each cell of swept cliques, and of the marginals of these orders in them; all their bars hold jointly
     but for `beta`.
     """
     parts = [part for order in orders for clique in cliques for part in combinations(clique, order)]
-    return beta_of_cells(domain, dict.fromkeys((*cliques, *parts)), beta, rows_public=rows_public)
+    whole = dict.fromkeys((*cliques, *parts))
+    return beta_of_cells(domain, whole, beta, rows_public=rows_public, alike=alike)

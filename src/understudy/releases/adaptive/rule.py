@@ -11,7 +11,8 @@ from understudy.domain.domain import Domain
 from understudy.errors import ParameterError, TooLargeError
 from understudy.query.workload import Workload
 from understudy.rational import MIN_PARAMETER
-from understudy.releases.adaptive.sweep_choice import SweepForecast, pairs_below
+from understudy.releases.adaptive.bars_sweep import forecast_share
+from understudy.releases.adaptive.sweep_choice import SweepForecast, can_sweep, pairs_below
 
 ROWS_SHARE = Fraction(1, 100)
 """Of the price, for the number of rows where that is private."""
@@ -56,10 +57,11 @@ class Rule:
     """Shares of the price, rounds, and sizes.
 
     `guard` is the share of the last sweep, which is over the workload where `guard_order` is 0, and over all pairs
-    where it is 2; `first` is that of the 1-way marginals, and `select` that of the gaps in each round, both of
-    what the sweep leaves. A round's price is `growth` times the one before. Values rarer than `merge` people are
-    merged with their neighbours. `cells` caps the tree of the stand-in, `most` the picks of a round; `triples`
-    says whether triples are candidates beside pairs.
+    where it is 2; it is there `for_bars` alone where it would teach a stand-in little (`bars_sweep`). `first` is
+    that of the 1-way marginals, and `select` that of the gaps in each round, both of what the sweep leaves. A
+    round's price is `growth` times the one before. Values rarer than `merge` people are merged with their
+    neighbours. `cells` caps the tree of the stand-in, `most` the picks of a round; `triples` says whether triples
+    are candidates beside pairs.
     """
 
     first: Fraction
@@ -72,6 +74,7 @@ class Rule:
     cells: int
     most: int
     triples: bool
+    for_bars: bool = False
 
     def round_shares(self) -> list[Fraction]:
         """Of each round, of what the rounds spend; they sum to 1."""
@@ -137,11 +140,16 @@ def rule_for(
     limits = limits_of(workload, memory, seconds)
     forecast = SweepForecast(domain, workload, precision, rows)
     sweep = forecast.choose(_sweeps(domain, workload), limits.swept)
-    guard, order = sweep.share, sweep.order
+    teaches = bool(sweep.share)
+    if teaches:
+        guard, order = sweep.share, sweep.order
+    else:
+        guard, order = _share_for_bars(domain, workload, precision, rows, limits.swept), 2
     rounds = min(max(round(1 - 1.4 * log10(max(looked, 1e-12))), 3), MOST_ROUNDS)
     if order == 0 and guard and forecast.plain_error <= QUIET:
         rounds = 2  # the sweep knows it all
-    first = max(0.13 * noise**0.5, min(0.067 * doubt**0.5, 0.15)) * (FIRST_BEFORE_PAIRS if order else 1.0)
+    first = max(0.13 * noise**0.5, min(0.067 * doubt**0.5, 0.15))
+    first *= FIRST_BEFORE_PAIRS if teaches and order else 1.0
     direct = min(_direct_share(domain, workload) / float(1 - guard), MOST_DIRECT)
     return Rule(
         first=_share(max(first, direct), 0.03, MOST_FIRST),
@@ -154,7 +162,18 @@ def rule_for(
         cells=limits.cells_beside if guard and order == 0 else limits.cells,
         most=40,
         triples=triples_are_few(workload),
+        for_bars=bool(guard) and not teaches,
     )
+
+
+def _share_for_bars(
+    domain: Domain, workload: Workload, precision: float, rows: float, swept: int
+) -> Fraction:
+    """Of the price, for a sweep over pairs that gives them bars as short as those of direct questions."""
+    pairs = pairs_below(domain, workload)
+    if not pairs or not can_sweep(domain, pairs, swept):
+        return Fraction(0)
+    return forecast_share(domain, workload, pairs, told(domain, workload), precision=precision, rows=rows)
 
 
 def told(domain: Domain, workload: Workload) -> int:

@@ -27,7 +27,7 @@ from understudy.privacy.relation import Relation
 from understudy.query.merging import Merging
 from understudy.query.workload import Workload
 from understudy.releases.adaptive.beta import beta_of_swept
-from understudy.releases.residual.small_bars import MOST, with_small_bars
+from understudy.releases.residual.small_bars import MOST, ratios_of_bars, with_small_bars
 from understudy.releases.residual.tables import ResidualTables
 from understudy.releases.run import Run
 from understudy.standin.measurement import Interaction, Measurement
@@ -77,12 +77,14 @@ class Sweep:
             return None
         return Measurement((), self.tables.interactions[()], self.tables.noise[()])
 
-    def beta_of_cells(self, beta: Fraction, orders: Sequence[int]) -> dict[Clique, Fraction]:
+    def beta_of_cells(
+        self, beta: Fraction, orders: Sequence[int], *, alike: bool = False
+    ) -> dict[Clique, Fraction]:
         """β of each cell of what was swept and of its parts of these orders (`beta_of_swept`)."""
         if self.tables is None:
             return {}
-        public = self.tables.rows is not None
-        return beta_of_swept(self.tables.residuals.domain, self.cliques, orders, beta, rows_public=public)
+        domain, public = self.tables.residuals.domain, self.tables.rows is not None
+        return beta_of_swept(domain, self.cliques, orders, beta, rows_public=public, alike=alike)
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,6 +142,23 @@ class SweepPlan:
             rounded=self.look.rounded,
         )
         return replace(self, look=look)
+
+    def beta_of_cells(
+        self, beta: Fraction, orders: Sequence[int], *, alike: bool = False
+    ) -> dict[Clique, Fraction]:
+        """β of each cell of what is planned and of its parts of these orders (`beta_of_swept`)."""
+        if self.look is None:
+            return {}
+        domain, public = self.residuals.domain, self.look.relation.rows_are_public
+        return beta_of_swept(domain, self.cliques, orders, beta, rows_public=public, alike=alike)
+
+    def bars_over(
+        self, widest: Mapping[Clique, float], betas: Mapping[Clique, Fraction]
+    ) -> dict[Clique, float]:
+        """Bars by the sweep alone, over those of `widest`; `betas` are those of each cell."""
+        if self.look is None:
+            return {}
+        return ratios_of_bars(self.residuals, self.look, self.look.relation, list(widest), widest, betas)
 
     def buy(self, run: Run, step: str) -> Sweep:
         """Measure what was planned, under the name of a `step`."""

@@ -42,7 +42,7 @@ What the choice costs there and on other tables is told in docs/release.md.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from math import exp, log, prod, sqrt
 
@@ -52,6 +52,7 @@ from numpy.typing import NDArray
 from understudy.domain.domain import Clique, Domain
 from understudy.mechanism.matrix.one_marginal import MAX_WEIGHT
 from understudy.mechanism.matrix.residual_plan import Residuals
+from understudy.noise.law import MAX_VARIANCE
 from understudy.query.workload import Workload
 
 Values = NDArray[np.float64]
@@ -115,6 +116,7 @@ class SweepForecast:
     workload: Workload
     precision: float
     rows: float
+    _plans: dict[int, tuple[Residuals, Values]] = field(default_factory=dict, repr=False)
 
     def choose(self, options: Sequence[tuple[Fraction, int]], swept: int) -> SweepChoice:
         """The best of several shares and orders, or no sweep.
@@ -125,7 +127,7 @@ class SweepForecast:
         for share, order in options:
             cliques = self.swept(order)
             possible = bool(cliques) and can_sweep(self.domain, cliques, swept)
-            if possible and self.sweep_error(share, order) < MOSTLY_NOISE:
+            if possible and self.can_be_drawn(share, order) and self.sweep_error(share, order) < MOSTLY_NOISE:
                 found.append(SweepChoice(share, order, self.error(share, order)))
         whole = [one for one in found if one.share and one.order == 0 and self.noise_is_quiet(0)]
         some = [one for one in found if one.share and self.noise_is_quiet(2)]
@@ -167,14 +169,27 @@ class SweepForecast:
 
     def sweep_error(self, share: Fraction, order: int) -> float:
         """The mean error of what a sweep measures, by its noise alone."""
-        cliques = self.swept(order)
-        weights = self.workload.weights if order == 0 else (Fraction(1),) * len(cliques)
-        residuals = Residuals.of(Workload.of(self.domain, cliques, weights))
-        precisions = residuals.precisions()
-        price = float(residuals.price @ precisions)
-        variance = residuals.variances(precisions, residuals.mean) * price
+        residuals, precisions = self._plan(order)
+        swept = residuals.workload
+        variance = residuals.variances(precisions, residuals.mean)
         std = np.sqrt(variance / (float(share) * self.precision)) / max(self.rows, 1.0)
-        return max(float(np.average(noise_error(self._sizes(cliques), std), weights=_floats(weights))), 1e-12)
+        error = np.average(noise_error(self._sizes(swept.cliques), std), weights=_floats(swept.weights))
+        return max(float(error), 1e-12)
+
+    def can_be_drawn(self, share: Fraction, order: int) -> bool:
+        """Whether noise can be drawn for all residuals: that of a small price on a huge table may be too large."""
+        _, precisions = self._plan(order)
+        return can_be_drawn(precisions * float(share) * self.precision)
+
+    def _plan(self, order: int) -> tuple[Residuals, Values]:
+        """What a sweep of this order measures, and how precisely if the whole price buys 1 on one marginal."""
+        if order not in self._plans:
+            cliques = self.swept(order)
+            weights = self.workload.weights if order == 0 else (Fraction(1),) * len(cliques)
+            residuals = Residuals.of(Workload.of(self.domain, cliques, weights))
+            precisions = residuals.precisions()
+            self._plans[order] = residuals, precisions / float(residuals.price @ precisions)
+        return self._plans[order]
 
     def swept(self, order: int) -> list[Clique]:
         """The cliques of a sweep: the workload's, or all pairs below them."""
@@ -197,6 +212,13 @@ class SweepForecast:
         order = float(np.average([max(len(c) - 1, 1) / 2 for c in self.workload], weights=self._weights))
         small = float(np.average([len(c) <= 2 for c in self.workload], weights=self._weights))
         return order * FOLLOWED * noise + (1 + small / 2) * np.array(MISSED)
+
+
+def can_be_drawn(precisions: Values) -> bool:
+    """Whether noise of these precisions can be drawn, and of a third of them: where rows are replaced, half as
+    much is bought as where one is added, and precisions are taken in steps.
+    """
+    return bool(precisions.size) and float(precisions.min()) * MAX_VARIANCE >= 3.0
 
 
 def _middle(errors: Values) -> float:

@@ -70,10 +70,10 @@ def with_small_bars(
         for clique, part in parts.items():
             tried = tried + scale * part * direct[clique]
         look = residuals.strategies(tried, relation, rho, rounded=rounded)
-        ratios = _ratios(residuals, look, relation, near, widest, betas)
+        ratios = ratios_of_bars(residuals, look, relation, near, widest, betas)
         if max(ratios.values(), default=0.0) <= 1:
             others = [clique for clique, limit in widest.items() if limit and clique not in ratios]
-            ratios |= _ratios(residuals, look, relation, others, widest, betas)
+            ratios |= ratios_of_bars(residuals, look, relation, others, widest, betas)
             if max(ratios.values(), default=0.0) <= 1:
                 return look
         longest = max(ratios.values())
@@ -91,7 +91,7 @@ def with_small_bars(
     return best[1]
 
 
-def _ratios(
+def ratios_of_bars(
     residuals: Residuals,
     look: JointStrategy,
     relation: Relation,
