@@ -75,6 +75,7 @@ def released(sheet: Sheet, target: str, epsilon: float, weight: int, seed: int) 
     """Rows of an adaptive release in which marginals with the target weigh so much more."""
     workload = weighted_for(sheet.workload, target, weight) if weight > 1 else sheet.workload
     run = open_run(replace(sheet, workload=workload), epsilon, seed, "gdp")
+    run.target = target if weight > 1 else None
     outcome = adaptive(run)
     every = (*outcome.answers, *outcome.also)
     return agreeing_rows(outcome.standin, every, round(outcome.rows), np.random.default_rng(seed))

@@ -15,7 +15,7 @@ from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain
 from understudy.privacy.relation import Relation
 from understudy.query.merging import Merging
-from understudy.releases.adaptive.pair_weights import LIGHTEST, SAFE, SeenPairs
+from understudy.releases.adaptive.pair_weights import LIGHTEST, SAFE, SeenPairs, raised
 from understudy.releases.adaptive.sweep import SweepPlan
 
 DOMAIN = Domain(tuple(Bins.integers(name, 0, size - 1) for name, size in (("a", 2), ("b", 3), ("c", 4))))
@@ -52,6 +52,37 @@ def test_every_pair_keeps_more_than_a_direct_questions_part(measured, told, shar
 @pytest.mark.parametrize("measured", [0, 40])
 def test_where_all_or_no_pairs_were_measured_they_weigh_the_same(measured):
     assert set(seen(0.0, measured=measured).weights(1e-2, share=0.4, told=400)) == {Fraction(1)}
+
+
+@given(st.lists(st.floats(0.01, 10), min_size=1, max_size=30), st.floats(0.0, 0.99), st.floats(0, 20))
+def test_weights_are_raised_to_a_part_of_all_of_them_and_others_stay(weights, room, beside):
+    least = room / (len(weights) + beside)
+    given = np.array(weights)
+    found = raised(given, least, beside)
+    low = least * (found.sum() + beside)
+    assert (found >= low * (1 - 1e-9)).all()
+    moved = found > given
+    np.testing.assert_allclose(found[moved], low, rtol=1e-9)
+    assert (found[~moved] == given[~moved]).all()
+
+
+@pytest.mark.parametrize("measured", [0, 10, 40])
+@pytest.mark.parametrize(("beside", "told"), [(0, 400), (20, 400), (20, 150)])
+def test_pairs_that_matter_more_weigh_more_and_the_others_keep_their_part(measured, beside, told):
+    """Where 60 marginals of 150 cannot each keep a direct question's part, weights are what was asked for."""
+    importance = [4.0] * 5 + [1.0] * 35
+    found = seen(0.0, measured=measured).weights(
+        1e-2, share=0.5, told=told, importance=importance, beside=beside
+    )
+    room = 0.5 / (40 + beside) > SAFE / told
+    parts = np.array([float(weight) for weight in found])
+    parts *= 0.5 / (parts.sum() + beside)
+    if room:
+        assert parts.min() >= SAFE / told * (1 - 1e-9)
+    else:
+        assert found == tuple(map(Fraction, importance))
+    assert min(found[:5]) > max(found[20:])
+    assert measured == 0 or found[0] == 4
 
 
 def test_a_heavier_pair_has_the_smaller_variance():

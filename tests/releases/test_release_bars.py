@@ -32,6 +32,7 @@ from understudy.releases.evidence import Evidence, Interval
 from understudy.releases.residual.tables import ResidualTables
 from understudy.releases.run import Outcome, Run
 from understudy.releases.small_marginals import below, direct_bars
+from understudy.releases.target import weighted_for
 
 AUDIT = bool(os.environ.get("UNDERSTUDY_AUDIT"))
 
@@ -225,22 +226,26 @@ def _everything(outcome: Outcome) -> Outcome:
     )
 
 
+TARGETED = "sweep of pairs and a target's triples"
 TEN = (2, 3, 4, 5, 2, 3, 4, 3, 2, 4)
 
 
 def _case(name: str, seed: int) -> Run:
     if name == "sweep of pairs":
         return make(epsilon=1, seed=seed, neighbours=ADD)
-    if name.startswith("sweep for bars"):
+    if name.startswith("sweep for bars") or name == TARGETED:
         domain = Domain(tuple(Bins.integers(f"c{i}", 0, n - 1) for i, n in enumerate(TEN)))
-        return make(
-            epsilon=0.1,
+        triples = Workload.all_marginals(domain, 3)
+        run = make(
+            epsilon=0.5 if name == TARGETED else 0.1,
             seed=seed,
             domain=domain,
-            workload=Workload.all_marginals(domain, 3),
+            workload=weighted_for(triples, "c4") if name == TARGETED else triples,
             table=codes(rows=30_000, seed=seed, sizes=TEN),
             neighbours=REPLACE if name.endswith("replace") else ADD,
         )
+        run.target = "c4" if name == TARGETED else None
+        return run
     table = codes(rows=30_000, seed=seed, sizes=BINARY.shape())
     return make(
         epsilon=1,
@@ -256,7 +261,8 @@ RUNS = 500 if AUDIT else 8
 """Eight runs see seven failures of a promise that is kept 19 times in 20."""
 
 
-CASES = ("sweep of pairs", "sweep of the workload", "sweep for bars, add-remove", "sweep for bars, replace")
+BARS = ("sweep for bars, add-remove", "sweep for bars, replace")
+CASES = ("sweep of pairs", "sweep of the workload", *BARS, TARGETED)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -299,7 +305,7 @@ def _rule_of(run: Run) -> Rule:
     return rule_for(run.domain, run.workload, precision=Evidence(run).precision(run.total), rows=30_000)
 
 
-@pytest.mark.parametrize("name", CASES[2:])
+@pytest.mark.parametrize("name", BARS)
 def test_a_sweep_for_bars_takes_little_and_without_it_some_bar_is_longer(name):
     """What the rounds give short bars to is not paid for again, and what is left is spent to the last unit."""
     rule = _rule_of(_case(name, 3))
@@ -316,6 +322,29 @@ def test_a_sweep_for_bars_takes_little_and_without_it_some_bar_is_longer(name):
         _case(name, 3), replace(rule, guard=Fraction(0), guard_order=0, for_bars=False)
     )
     assert without > 1.1
+
+
+def test_a_target_has_its_pairs_and_triples_measured_closely():
+    """All of its pairs and triples have bars of the sweep, none longer than without it and most half as long."""
+    run = _case(TARGETED, 2)
+    rule = rule_for(
+        run.domain, run.workload, precision=Evidence(run).precision(run.total), rows=30_000, target="c4"
+    )
+    assert (rule.guard_order, rule.target, rule.for_bars) == (2, "c4", False)
+
+    def bars(target: str | None) -> dict[tuple[str, ...], float]:
+        run = _case(TARGETED, 2)
+        run.target = target
+        outcome = adaptive(run, rule=replace(rule, target=target))
+        return {a.clique: float(a.half_width.max()) for a in (*outcome.answers, *outcome.also)}
+
+    targeted, alike = bars("c4"), bars(None)
+    own = [clique for clique in targeted if "c4" in clique and len(clique) > 1]
+    assert len(own) == 9 + 36
+    shorter = [targeted[clique] / alike[clique] for clique in own]
+    assert max(shorter) <= 1
+    assert median(shorter) < 0.6
+    assert median([targeted[pair] / alike[pair] for pair in combinations(run.domain.names, 2)]) < 1.6
 
 
 def test_a_count_is_moved_only_into_its_interval():

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from math import pi, sqrt
 
 import numpy as np
 
-from understudy.domain.domain import Clique, Domain
+from understudy.domain.domain import Clique
 from understudy.privacy.price import Price
 from understudy.query.marginal import Marginal
 from understudy.query.workload import Workload
@@ -29,6 +30,7 @@ from understudy.releases.adaptive.rule import (
 )
 from understudy.releases.adaptive.sequential import LEVELS
 from understudy.releases.adaptive.sweep import PAIRS, SMALL, SweepPlan
+from understudy.releases.adaptive.sweep_choice import pairs_below
 from understudy.releases.evidence import Evidence
 from understudy.releases.iterative import certified_error
 from understudy.releases.method_options import Options, planning
@@ -40,6 +42,7 @@ from understudy.releases.run import Run
 from understudy.releases.small_marginals import below, direct_bars
 from understudy.releases.smalldb import PLANNED_BY as SMALLDB_PLANNED_BY
 from understudy.releases.smalldb import smalldb_look
+from understudy.releases.target import pair_weights, triples_with
 
 MEAN_ABSOLUTE = sqrt(2 / pi)
 """E|x| of a standard Gaussian."""
@@ -129,6 +132,7 @@ def of_adaptive(run: Run, options: Options) -> ForeseenErrors:
         rows=rows,
         memory=run.memory,
         seconds=options.get("seconds"),
+        target=run.target,
     )
     rows_error = min(noise_to_signal(run.domain, precision, rows) / 2, 1.0)
     first, last = _first_marginals(run, rule), _last_sweep(evidence, rule)
@@ -173,7 +177,7 @@ def _last_sweep(evidence: Evidence, rule: Rule) -> _Told:
     """
     run = evidence.run
     rounds = any(len(clique) > 1 for clique in run.workload)
-    swept = _swept(run.domain, run.workload, rule.guard_order) if rule.guard and rounds else None
+    swept = _swept(run, rule) if rule.guard and rounds else None
     if swept is None:
         return lambda _: None
     price, share = run.total * rule.guard * (1 - ROWS_SHARE), _shares_of_beta(run, rule).sweep
@@ -212,12 +216,13 @@ def _shares_of_beta(run: Run, rule: Rule) -> BetaShares:
     )
 
 
-def _swept(domain: Domain, workload: Workload, order: int) -> Workload:
-    """What the last sweep measures, with its weights: the workload, or its pairs, as if all weighed the same.
+def _swept(run: Run, rule: Rule) -> Workload:
+    """What the last sweep measures, with its weights: the workload; or its pairs, and the triples with a target.
 
-    Those that no round measures may weigh less in the end (`pair_weights`): that is not known beforehand.
+    Pairs that no round measures may weigh less in the end than is said here, which is not known beforehand.
     """
-    if order == 0:
-        return workload
-    pairs = {(a, b) for c in workload for i, b in enumerate(c) for a in c[:i]}
-    return Workload.of(domain, sorted(domain.clique(pair) for pair in pairs))
+    if rule.guard_order == 0:
+        return run.workload
+    pairs, triples = pairs_below(run.domain, run.workload), triples_with(rule.target, run.workload)
+    weights = [*pair_weights(run.target, pairs), *[1] * len(triples)]
+    return Workload.of(run.domain, [*pairs, *triples], list(map(Fraction, weights)))

@@ -54,6 +54,7 @@ from understudy.releases.evidence import Evidence
 from understudy.releases.pair_means import pair_means
 from understudy.releases.run import Outcome, Run
 from understudy.releases.small_marginals import below, direct_bars
+from understudy.releases.target import pair_weights, triples_with
 from understudy.releases.unspent import UnspentPrice
 from understudy.standin.measurement import Measurement
 
@@ -140,6 +141,7 @@ def _rows(
         rows=rows,
         memory=memory,
         seconds=seconds,
+        target=run.target,
     )
     if noisy is not None:
         noise = evidence.noise(Price("rho", price))
@@ -410,24 +412,41 @@ class _Adaptive:
         return BarsReserve(run.domain, intervals, plan, direct, self.beta.sweep, most, pairs, self._kept)
 
     def _plan_pairs(self, learner: Learner, rounds: Rounds) -> SweepPlan:
-        """A sweep over all pairs, for all that is left, by what the last round saw of them."""
-        pairs, left = self._pairs, self.unspent.left
+        """A sweep over all pairs, for all that is left, by what the last round saw of them.
+
+        Where a target is named, its pairs weigh more, and its triples as much as other pairs.
+        """
+        run, pairs, left = self.run, self._pairs, self.unspent.left
+        triples = triples_with(self.rule.target, run.workload)
         weights = rounds.seen_pairs().weights(
             self.evidence.precision(left),
-            share=float(left / self.run.total),
-            told=told(self.run.domain, self.run.workload),
+            share=float(left / run.total),
+            told=told(run.domain, run.workload),
+            importance=pair_weights(run.target, pairs),
+            beside=len(triples),
         )
-        return self._plan(learner, pairs, left, weights)
+        return self._plan(learner, [*pairs, *triples], left, [*weights, *[Fraction(1)] * len(triples)])
 
     # ---- what is said
 
     def _combined(self, standin: AdaptiveStandIn, learner: Learner, swept: Sweep) -> list[Values]:
-        """The workload's counts of groups, by the stand-in and, where each was swept, all that is known of it."""
+        """The workload's counts of groups, by the stand-in and, where each was swept, all that is known of it.
+
+        Of swept pairs beside others the stand-in has learnt all that is known.
+        """
         cliques, rows = list(self.run.workload), self.evidence.rows
-        if not set(cliques).issubset(swept.cliques):  # pairs: the stand-in has learnt them
-            return standin.grouped(cliques)
-        tables = replace(standin, slack=WEIGHED).grouped(cliques)
-        return combined(tables, [learner.known.table(c, rows) for c in cliques], rows)
+        swept_cliques = set(swept.cliques)
+        measured = [clique for clique in cliques if clique in swept_cliques]
+        if not self._sweeps_workload and all(len(clique) < 3 for clique in measured):
+            measured = []
+        weighed = set(measured)
+        others = [clique for clique in cliques if clique not in weighed]
+        found = dict(zip(others, standin.grouped(others), strict=True))
+        if measured:
+            tables = replace(standin, slack=WEIGHED).grouped(measured)
+            known = [learner.known.table(clique, rows) for clique in measured]
+            found.update(zip(measured, combined(tables, known, rows), strict=True))
+        return [found[clique] for clique in cliques]
 
     def _report(self, t: int, learner: Learner) -> None:
         details = {

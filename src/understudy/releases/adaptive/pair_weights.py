@@ -64,13 +64,39 @@ class SeenPairs:
         chance = sum(float(np.sqrt(np.maximum(self.tables[i], 0.0)).sum()) for i in rest.tolist())
         return (float(self.gaps[rest].sum()) - MEAN_ABSOLUTE * chance) / max(float(noise), 1e-9)
 
-    def weights(self, precision: float, *, share: float, told: int) -> tuple[Fraction, ...]:
-        """Of each pair in a sweep that has the `share` of a price which pays for `told` marginals."""
-        least, rest = SAFE / told, int(np.count_nonzero(~self.measured))
-        if not 0 < rest < len(self.tables) or share <= least * len(self.tables):
-            return (Fraction(1),) * len(self.tables)
-        # Of M pairs of weight 1 and R of weight w, one of the latter has the part w/(M + R·w) of the share.
-        low = least * (len(self.tables) - rest) / (share - least * rest)
-        light = min(max(self.found(precision) / WORTH, low, LIGHTEST), 1.0)
-        weight = Fraction(ceil(STEPS * light), STEPS)
-        return tuple(Fraction(1) if measured else weight for measured in self.measured.tolist())
+    def weights(
+        self,
+        precision: float,
+        *,
+        share: float,
+        told: int,
+        importance: Sequence[float] | None = None,
+        beside: float = 0.0,
+    ) -> tuple[Fraction, ...]:
+        """Of each pair in a sweep that has the `share` of a price which pays for `told` marginals.
+
+        A pair's `importance` is what it would weigh if the rounds had measured it, 1 where nothing is said. Larger
+        marginals of the sweep weigh so much `beside` the pairs.
+        """
+        wanted = np.ones(len(self.tables)) if importance is None else np.array(importance, np.float64)
+        least = SAFE / told / share
+        if least * (len(self.tables) + beside) < 1:
+            if 0 < np.count_nonzero(self.measured) < len(self.tables):
+                light = min(max(self.found(precision) / WORTH, LIGHTEST), 1.0)
+                wanted = np.where(self.measured, wanted, light * wanted)
+            wanted = raised(wanted, least, beside)
+        return tuple(Fraction(ceil(round(STEPS * weight, 6)), STEPS) for weight in wanted.tolist())
+
+
+def raised(weights: Values, least: float, beside: float = 0.0) -> Values:
+    """The weights, of which those that are too small are raised to a part of `least` in the sum of all.
+
+    To that sum other marginals add what they weigh, `beside`; `least` times the number of all is less than 1.
+    """
+    low = np.zeros(weights.shape, np.bool_)
+    while True:
+        whole = (float(weights[~low].sum()) + beside) / (1 - least * int(np.count_nonzero(low)))
+        more = weights < least * whole * (1 - 1e-12)
+        if (more <= low).all():
+            return np.where(low, least * whole, weights)
+        low |= more

@@ -13,6 +13,7 @@ from understudy.query.workload import Workload
 from understudy.rational import MIN_PARAMETER
 from understudy.releases.adaptive.bars_sweep import forecast_share
 from understudy.releases.adaptive.sweep_choice import SweepForecast, can_sweep, pairs_below
+from understudy.releases.target import triples_with
 
 ROWS_SHARE = Fraction(1, 100)
 """Of the price, for the number of rows where that is private."""
@@ -61,7 +62,8 @@ class Rule:
     that of the 1-way marginals, and `select` that of the gaps in each round, both of what the sweep leaves. A
     round's price is `growth` times the one before. Values rarer than `merge` people are merged with their
     neighbours. `cells` caps the tree of the stand-in, `most` the picks of a round; `triples` says whether triples
-    are candidates beside pairs.
+    are candidates beside pairs. A last sweep over pairs measures the triples with the `target` too, where there is
+    one and they fit into it.
     """
 
     first: Fraction
@@ -75,6 +77,7 @@ class Rule:
     most: int
     triples: bool
     for_bars: bool = False
+    target: str | None = None
 
     def round_shares(self) -> list[Fraction]:
         """Of each round, of what the rounds spend; they sum to 1."""
@@ -127,8 +130,10 @@ def rule_for(
     rows: float,
     memory: int | None = None,
     seconds: float | None = None,
+    target: str | None = None,
 ) -> Rule:
     """The rule. `precision` is what the whole price buys on one marginal, 1/σ²; `rows` is public or was bought.
+    `target` is an attribute that models are going to predict.
 
     The noisier the measurements, the more goes to the 1-way marginals; the noisier the gaps, the more goes to
     looking at them, and the fewer rounds there are. The constants are such that one real and two generated tables
@@ -139,7 +144,7 @@ def rule_for(
     doubt = looked / 0.012
     limits = limits_of(workload, memory, seconds)
     forecast = SweepForecast(domain, workload, precision, rows)
-    sweep = forecast.choose(_sweeps(domain, workload), limits.swept)
+    sweep = forecast.choose(_sweeps(domain, workload, target), limits.swept)
     teaches = bool(sweep.share)
     if teaches:
         guard, order = sweep.share, sweep.order
@@ -163,6 +168,9 @@ def rule_for(
         most=40,
         triples=triples_are_few(workload),
         for_bars=bool(guard) and not teaches,
+        target=target
+        if teaches and order and _sweeps_triples(domain, workload, target, limits.swept)
+        else None,
     )
 
 
@@ -206,13 +214,25 @@ QUIET = 0.005
 """Half the L1 error of plain noise on every marginal below which rounds have little to add to a sweep."""
 
 
-def _sweeps(domain: Domain, workload: Workload) -> list[tuple[Fraction, int]]:
+TARGETED_SWEEP = Fraction(3, 5)
+"""The share of a sweep over pairs and the triples with a target, by models that learn from rows of adult at
+epsilon 1."""
+
+
+def _sweeps_triples(domain: Domain, workload: Workload, target: str | None, swept: int) -> bool:
+    """Whether the triples with a target fit into a sweep over pairs."""
+    triples = triples_with(target, workload)
+    return bool(triples) and can_sweep(domain, [*pairs_below(domain, workload), *triples], swept)
+
+
+def _sweeps(domain: Domain, workload: Workload, target: str | None) -> list[tuple[Fraction, int]]:
     """The sweeps to choose from: share and order of one over the workload, and of one over pairs, if there is more
     in the workload: a sweep of nothing but pairs gives them bars that are no longer than direct questions have.
     """
     whole = _share(0.95 - 2 * _direct_share(domain, workload), *SWEEP_WORKLOAD)
     larger = any(len(clique) > 2 for clique in workload)
-    return [(whole, 0), *([(SWEEP_PAIRS, 2)] if larger else [])]
+    pairs = TARGETED_SWEEP if triples_with(target, workload) else SWEEP_PAIRS
+    return [(whole, 0), *([(pairs, 2)] if larger else [])]
 
 
 @dataclass(frozen=True)
