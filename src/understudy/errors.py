@@ -37,6 +37,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
+from understudy.percent import percent_of
+
 
 class UnderstudyError(Exception):
     """Root of every error that Understudy raises on purpose.
@@ -349,21 +351,10 @@ class RefusedAfterChargeError(RefusedError):
         self.remaining = remaining
         self.currency = currency
         super().__init__(
-            f"{why}. {currency} {charged:.4g} was charged for that ({_percent(share)} of the budget), and what "
+            f"{why}. {currency} {charged:.4g} was charged for that ({percent_of(share)} of the budget), and what "
             f"was bought stays known; {currency} {remaining:.4g} remains",
             remedy=remedy[:1].upper() + remedy[1:],
         )
-
-
-def _percent(share: float) -> str:
-    """A part of the budget, with two digits.
-
-    >>> _percent(1.0), _percent(0.5605), _percent(0.00061), _percent(0.0000004)
-    ('100%', '56%', '0.061%', 'less than 0.01%')
-    """
-    if share < 0.0001:
-        return "less than 0.01%"
-    return f"{100 * share:.0f}%" if share >= 0.095 else f"{100 * share:.2g}%"
 
 
 class RequestConflictError(RefusedError):

@@ -383,7 +383,7 @@ def test_the_newest_entries_have_heads_names_and_whole_words(run):
     run("ask", "--session", "mine", "--alpha", "0.1", "--yes", "count by age")
     head, *lines, totals = run("ledger", "show").splitlines()
     assert head.split() == ["entry", "time", "(UTC)", "of", "budget", "epsilon", "question"]
-    assert re.search(r" 1\.0% +0\.01  count by age, sex \(ada, monday\)$", lines[1])
+    assert re.search(r" 1% +0\.01  count by age, sex \(ada, monday\)$", lines[1])
     assert lines[2].endswith("  count by sex")  # a name that was drawn at random is left out
     assert any(line.endswith(" (mine#1)") for line in lines)
     assert len(lines) == 5  # the opening and four debits; answers and steps belong to them

@@ -131,7 +131,7 @@ def test_a_price_that_is_not_the_quoted_one_is_explained(folder):
     assert "that was quoted" not in first
     other = ("ask", "count age >= 65 by sex", "--epsilon", "0.1")
     less = call(*other, cwd=folder).stdout
-    assert "takes less than 0.01% of the budget" in less  # the rounding of halves
+    assert "takes less than a millionth of the budget" in less  # the rounding of halves
     assert (
         "costs less than the rho 0.0001771 that was quoted, since earlier questions were about other" in less
     )
@@ -204,7 +204,7 @@ def test_a_person_is_asked_above_a_twentieth(answer, status, folder, monkeypatch
     monkeypatch.setattr(prices, "sys", _Terminal)
     said = call("ask", "count by sex", "--epsilon", "0.3", cwd=folder, status=status)
     assert len(asked) == 1
-    assert asked[0].startswith("This takes up to 10% of the budget")
+    assert asked[0].startswith("This takes up to 9.9% of the budget")
     assert ("Nothing was asked" in said.stderr) == (status == 1)
     assert (folder / "understudy.ledger").exists() == (status == 0)
     call("ask", "count by sex", "--epsilon", "0.1", cwd=folder)

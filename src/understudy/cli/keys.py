@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from understudy.cli.options import Json, ProjectFile, emit
-from understudy.cli.prices import percent
 from understudy.cli.terminal import say, say_table
+from understudy.percent import percent_of
 
 LISTED = 50
 """Keys that a terminal shows, the most frequent first."""
@@ -62,8 +62,9 @@ def keys(
     if rows:
         say_table([(column, f"{bought.who}, about"), *rows[:LISTED]], left={0}, indent=2)
     more = f" {len(rows) - LISTED:,} more are told by --json." if len(rows) > LISTED else ""
+    part = percent_of(bought.cost.units, bought.budget.cap.units)
     say(
         f"{len(rows):,} values of which {found.threshold:,} {bought.who} or more were counted, each within "
-        f"{found.error:,} with probability 0.95.{more} It takes {percent(bought.budget.share(bought.cost))} of "
-        f"the budget ({bought.cost.currency} {bought.cost.amount:.4g}), and delta {float(bought.delta):.3g}."
+        f"{found.error:,} with probability 0.95.{more} It takes {part} of the budget "
+        f"({bought.cost.currency} {bought.cost.amount:.4g}), and delta {float(bought.delta):.3g}."
     )

@@ -13,9 +13,9 @@ import typer
 
 from understudy.cli.help import ProgramCommand, ProgramGroup
 from understudy.cli.options import Json, Overwrite, ProjectFile, check_output, emit
-from understudy.cli.prices import percent
 from understudy.cli.terminal import say, say_table
 from understudy.layout import shortened
+from understudy.percent import percent_of
 
 if TYPE_CHECKING:
     from understudy.declaration.declaration import Declaration
@@ -93,7 +93,7 @@ def show(
         many += f", the newest {len(listed)} of {len(charges)} charges listed (--last)"
     say(
         f"{books.name} in {books.place}: {many}; budget {books.budget}; "
-        f"{percent(books.budget.share(spent))} spent: {cap.currency} {spent.amount:.6g} of {cap.amount:.6g}, "
+        f"{percent_of(spent.units, cap.units)} spent: {cap.currency} {spent.amount:.6g} of {cap.amount:.6g}, "
         f"{left.amount:.6g} left" + _keys(books)
     )
     if not books.budget.is_pure:
@@ -186,7 +186,7 @@ def _charges(entries: list[dict[str, Any]], budget: Budget) -> list[tuple[str, .
             (
                 str(entry["number"]),
                 entry["at"][:16].replace("T", " "),
-                percent(budget.share(cost)),
+                percent_of(cost.units, budget.cap.units),
                 f"{cost.amount:.4g}",
                 shortened(said, 100) + (f" ({', '.join(who)})" if who else ""),
             )

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from understudy.cli.options import emit
-from understudy.cli.prices import percent
 from understudy.cli.terminal import say, say_table
 from understudy.errors import ParameterError
+from understudy.percent import percent_of
 
 if TYPE_CHECKING:
     from understudy.privacy.noise_name import Noise
@@ -118,7 +118,7 @@ def _show(one: PurchasePlan, *, wanted: float | None) -> None:
         unit = "" if each.unit == each.what else f" {each.unit}"
         say(f"  {each.what}: {sign}{number(each.error)}{unit}")
     own = f", and delta {float(one.delta):.3g}" if one.delta else ""
-    price = f"{percent(one.share)} of the budget ({one.cost.currency} {one.cost.amount:.4g}{own})"
+    price = f"{percent_of(one.share)} of the budget ({one.cost.currency} {one.cost.amount:.4g}{own})"
     if not one.reached:
         say(f"  epsilon {one.epsilon:g}, the most there is, does not reach {wanted:g}: it takes {price}")
     elif one.noise == "bounded":

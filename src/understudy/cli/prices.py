@@ -11,6 +11,7 @@ import typer
 from understudy.cli.options import as_options
 from understudy.cli.terminal import as_question, say
 from understudy.errors import InsufficientBudgetError, ParameterError, UnderstudyError
+from understudy.percent import percent_of
 
 if TYPE_CHECKING:
     from understudy.ledger.interface import Ledger
@@ -63,26 +64,9 @@ def noise_told(noise: str | None) -> str:
     return f" for sure ({noise} noise)" if noise == "bounded" else f" ({noise} noise)"
 
 
-def percent(share: float) -> str:
-    """A part of the whole for people.
-
-    >>> percent(0.0214), percent(0.67), percent(0.0), percent(0.00004), percent(0.9996)
-    ('2.1%', '67%', '0%', 'less than 0.01%', '99.9%')
-    """
-    if share <= 0:
-        return "0%"
-    if share < 0.0001:
-        return "less than 0.01%"
-    if share < 0.001:
-        return f"{share:.2%}"
-    if share < 0.095:
-        return f"{share:.1%}"
-    return f"{share:.0%}" if share <= 0.99 or share >= 1 else f"{min(share, 0.999):.1%}"
-
-
 def price_told(cost: Cost, budget: Budget) -> str:
     """What a cost is of the whole budget, and in the ledger's currency."""
-    return f"{percent(budget.share(cost))} of the budget ({cost.currency} {cost.amount:.4g})"
+    return f"{percent_of(cost.units, budget.cap.units)} of the budget ({cost.currency} {cost.amount:.4g})"
 
 
 @dataclass(frozen=True)
@@ -150,7 +134,8 @@ class Charged:
 
 def left_told(left: Cost, budget: Budget) -> str:
     """What is left of the whole budget, as a part, as an epsilon, and in the ledger's currency."""
-    share, cap = percent(budget.share(left)), budget.cap
+    cap = budget.cap
+    share = percent_of(left.units, cap.units)
     if budget.is_pure:
         return f"{share} of the budget left: epsilon {left.amount:.6g} of {cap.amount:.6g}"
     about = f"about epsilon {_two_digits(budget.epsilon_of(left))} of {float(budget.epsilon):g}"

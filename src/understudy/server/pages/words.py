@@ -6,26 +6,16 @@ from datetime import UTC, datetime
 from math import floor, isfinite, log10
 from typing import Any
 
-MILLIONTH = 1e-6
+from understudy.percent import percent_of
 
 
-def part(share: float | None) -> str:
-    """A part of a budget: in percent with two digits that count, in millionths where percent would be all zeros.
+def part(share: float | None, whole: float = 1) -> str:
+    """A part of a budget, as `percent_of` tells it, and nothing as a word.
 
-    >>> [part(share) for share in (0.5, 0.0312, 0.00042, 0.000026, 0)]
-    ['50%', '3.1%', '0.042%', '26 millionths', 'nothing']
+    >>> [part(share) for share in (0.5, 0.0312, 0.000026, 0)]
+    ['50%', '3.1%', '26 millionths', 'nothing']
     """
-    if share is None or share <= 0:
-        return "nothing"
-    if share < MILLIONTH:
-        return "less than a millionth"
-    if share < 1e-4:
-        count = round(share / MILLIONTH)
-        return "a millionth" if count == 1 else f"{count} millionths"
-    percent = 100 * share
-    digits = max(0, 1 - floor(log10(percent) + 1e-9))
-    shown = f"{percent:.{digits}f}"
-    return f"{shown.rstrip('0').rstrip('.') if '.' in shown else shown}%"
+    return "nothing" if share is None or share <= 0 else percent_of(share, whole)
 
 
 def left(share: float) -> str:

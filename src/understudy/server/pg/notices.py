@@ -9,6 +9,7 @@ from typing import Any
 
 from understudy.domain.instant import seconds_of
 from understudy.pages.notebook import number
+from understudy.percent import percent_of
 from understudy.server.gate_reply import GateReply
 from understudy.server.pg import wire
 from understudy.server.pg.states import Refusal
@@ -25,17 +26,6 @@ def is_wanted(severity: str, least: str) -> bool:
 def amount(cost: Mapping[str, float]) -> str:
     """A price with its currency."""
     return ", ".join(f"{currency} {value:.4g}" for currency, value in cost.items())
-
-
-def part(share: float) -> str:
-    """A part of the budget for people: parts of a million where it is small.
-
-    >>> part(0.031), part(0.0000026), part(0)
-    ('3.1 %', '2.6 ppm', 'nothing')
-    """
-    if not share:
-        return "nothing"
-    return f"{100 * share:.3g} %" if share >= 1e-4 else f"{1e6 * share:.3g} ppm"
 
 
 def half_widths(answer: Mapping[str, Any], names: Sequence[str]) -> Iterator[tuple[str, float]]:
@@ -75,7 +65,7 @@ def answered(reply: GateReply, names: Sequence[str]) -> bytes:
     """The notice of an answer with columns of these names; a warning where nobody vouches for it."""
     answer = reply.answer
     source, share = str(answer.get("source", "")), float(answer.get("share") or 0.0)
-    price = f"price {amount(answer.get('cost', {}))} ({part(share)} of the budget)" if share else "free"
+    price = f"price {amount(answer.get('cost', {}))} ({percent_of(share)} of the budget)" if share else "free"
     widths = [
         f"{name} within ± {number(width)}" if width < inf else f"{name} has a row without a bound"
         for name, width in half_widths(answer, names)
@@ -117,7 +107,7 @@ def waits(reply: GateReply) -> Refusal:
     share = float(approval.get("share") or 0.0)
     return Refusal(
         "55000",
-        f"this question costs {part(share)} of the budget and waits for the custodian's approval",
+        f"this question costs {percent_of(share)} of the budget and waits for the custodian's approval",
         detail=f"approval {approval.get('id', '')}, question {reply.id}, request {reply.request}",
         hint=f"Once it is approved, SET understudy.request = '{reply.request}' and give the same statement again: "
         "it is paid once.",
@@ -139,7 +129,7 @@ def explained(told: Mapping[str, Any], how: str) -> Sequence[str]:
     if told["free"]:
         lines = ["Question (free: it follows from what was bought)"]
     else:
-        lines = [f"Question (at most {amount(told['cost'])}, {part(told['share'])} of the budget)"]
+        lines = [f"Question (at most {amount(told['cost'])}, {percent_of(told['share'])} of the budget)"]
     error = told.get("error")
     if error is not None:
         sure = f"with probability {1 - told['beta']:.6g}" if told["beta"] else "for sure (bounded noise)"

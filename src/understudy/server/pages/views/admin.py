@@ -162,7 +162,7 @@ def _limits(told: dict[str, Any] | None) -> list[tuple[str, str]]:
     cap, limits = told["cap"], told["limits"]
     said = [("each analyst", limits["analyst"]), ("a day", limits["day"]), ("a month", limits["month"])]
     said += [("everybody else" if name == "*" else name, size) for name, size in limits["analysts"].items()]
-    return [(name, words.part(size / cap)) for name, size in said if size is not None]
+    return [(name, words.part(size, cap)) for name, size in said if size is not None]
 
 
 async def paused(visit: Visit) -> Response:

@@ -74,7 +74,7 @@ def spending_drawn(limits: dict[str, Any]) -> str:
         PlotBar(
             name or "no name given",
             100 * amount / limits["cap"],
-            hint=f"{name}: {words.part(amount / limits['cap'])}",
+            hint=f"{name}: {words.part(amount, limits['cap'])}",
         )
         for name, amount in spent
     ]
@@ -93,7 +93,7 @@ async def days_drawn(visit: Visit, table: str, cap: float) -> str:
     if not spent or not cap:
         return ""
     lines = [
-        PlotBar(day, 100 * amount / cap, hint=f"{day}: {words.part(amount / cap)}")
+        PlotBar(day, 100 * amount / cap, hint=f"{day}: {words.part(amount, cap)}")
         for day, amount in sorted(spent.items())[-MOST_DAYS:]
     ]
     return bars(lines, words="Part of the budget that was spent on each day", unit="% of the whole budget")
