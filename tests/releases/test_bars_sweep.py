@@ -15,8 +15,8 @@ from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain
 from understudy.query.merging import Merging
 from understudy.query.workload import Workload
-from understudy.releases.adaptive.bars_sweep import CLOSE, MOST, BarsReserve, forecast_share
-from understudy.releases.adaptive.rule import told
+from understudy.releases.adaptive.bars_sweep import CLOSE, BarsForecast, BarsReserve
+from understudy.releases.adaptive.rule import bars_forecast, told
 from understudy.releases.adaptive.sweep import PAIRS, SweepPlan
 from understudy.releases.adaptive.sweep_choice import pairs_below
 from understudy.releases.evidence import Evidence, Interval, ProvedIntervals
@@ -41,15 +41,9 @@ def _run(sizes, order=3, neighbours=REPLACE, epsilon=0.1) -> Run:
     )
 
 
-def _share(run: Run, rows: float = 1e5) -> Fraction:
-    return forecast_share(
-        run.domain,
-        run.workload,
-        pairs_below(run.domain, run.workload),
-        told(run.domain, run.workload),
-        precision=Evidence(run).precision(run.total),
-        rows=rows,
-    )
+def _forecast(run: Run, rows: float = 1e5) -> BarsForecast:
+    pairs, asked = pairs_below(run.domain, run.workload), told(run.domain, run.workload)
+    return BarsForecast(run.domain, pairs, asked, Evidence(run).precision(run.total), rows)
 
 
 def _reserve(run: Run, share: Fraction, most: Fraction = Fraction(1)) -> BarsReserve:
@@ -92,7 +86,7 @@ def test_the_price_that_is_kept_is_the_least_for_bars_as_short_as_direct_ones(si
 def test_the_forecast_is_the_price_that_is_kept_where_nothing_is_merged(sizes):
     run = _run(sizes)
     assert float(_reserve(run, Fraction(1, 10)).price / run.total) == pytest.approx(
-        float(_share(run)), rel=0.15
+        _forecast(run).needed, rel=0.15
     )
 
 
@@ -111,13 +105,19 @@ def test_merging_makes_it_cheaper():
     assert merged.price < 0.8 * whole.price
 
 
-def test_nothing_is_kept_where_nothing_is_gained():
-    """For pairs alone; where direct questions would tell nothing; and where it would take much of the price."""
-    assert 0 < _share(_run(TEN)) < MOST
-    assert _share(_run(TEN, order=2)) == 0
-    assert _share(_run(TEN), rows=50) == 0
-    assert _share(_run((30, 30, 30, 30))) == 0
-    assert _share(_run((1, 1, 1))) == 0
+def test_what_is_sure_beforehand_and_what_is_not_worth_a_look():
+    """Pairs alone take much, and may take less in the end; large noise tells nothing, or cannot be drawn."""
+    assert _forecast(_run(TEN)).is_sure
+    alone = _forecast(_run(TEN, order=2))
+    assert alone.is_worth_a_look
+    assert not alone.is_sure
+    assert alone.needed > 3 * _forecast(_run(TEN)).needed
+    assert not _forecast(_run(TEN), rows=50).is_worth_a_look
+    small = _run((100,) * 5, epsilon=1e-5)
+    assert not _forecast(small, rows=1e9).is_worth_a_look
+    assert _forecast(_run((100,) * 5, epsilon=1e-2), rows=1e9).is_worth_a_look
+    ones = Workload.all_marginals(_domain((1, 1, 1)), 3)
+    assert bars_forecast(ones.domain, ones, 1.0, 1e5) is None
 
 
 def test_what_a_round_measures_closely_is_not_paid_for_again():
@@ -157,10 +157,10 @@ def test_pairs_whose_columns_or_gaps_bound_them_are_left_out():
     direct = {pair: reserve.widest[pair] for pair in pairs}
     least = min(direct.values())
     reserve.intervals.add(_within(("a4",), [0, 0], [2.01 * least, 2.01 * max(direct.values())]))
-    reserve.leave_out_told()
+    reserve.bounded({})
     assert reserve.missing == pairs  # in the second value there may be more
     reserve.intervals.add(_within(("a4",), [0, 0], [1.99 * least, 1.99 * least]))
-    reserve.leave_out_told()
+    reserve.bounded({})
     assert reserve.missing == tuple(pair for pair in pairs if "a4" not in pair)
     assert reserve.price < before
     left, (one, other) = reserve.missing, reserve.missing[:2]
@@ -170,7 +170,7 @@ def test_pairs_whose_columns_or_gaps_bound_them_are_left_out():
         )
         for pair, by in ((one, 1.99 * direct[one]), (other, 2.01 * direct[other]))
     }
-    reserve.leave_out_told(bounds)
+    reserve.bounded(bounds)
     assert reserve.missing == left[1:]
 
 
@@ -186,8 +186,10 @@ def test_a_round_is_judged_by_its_own_part_of_beta():
     assert reserve.missing == ()
 
 
-def test_no_more_is_kept_than_is_allowed():
+def test_no_more_is_kept_than_is_allowed_and_nothing_that_is_not_enough():
     run = _run(TEN)
-    reserve = _reserve(run, Fraction(1, 10), most=Fraction(1, 50))
-    assert reserve.price == Fraction(1, 50) * run.total
-    assert _longest(reserve, reserve.price) > 1
+    needed = _reserve(run, Fraction(1, 10)).price
+    assert _reserve(run, Fraction(1, 10), most=Fraction(1, 50)).price == 0
+    just = _reserve(run, Fraction(1, 10), most=needed / run.total)
+    assert just.price == needed
+    assert just.missing == tuple(pairs_below(run.domain, run.workload))

@@ -309,19 +309,30 @@ def _rule_of(run: Run) -> Rule:
 def test_a_sweep_for_bars_takes_little_and_without_it_some_bar_is_longer(name):
     """What the rounds give short bars to is not paid for again, and what is left is spent to the last unit."""
     rule = _rule_of(_case(name, 3))
-    assert rule.for_bars
-    assert (rule.guard_order, rule.first) == (2, replace(rule, for_bars=False).first)
-    longest, outcome = _longest_pair(_case(name, 3), rule)
-    assert longest <= 1
-    shares = outcome.proof["shares"]
-    assert 0 < shares["guard"] < rule.guard
+    assert (rule.for_bars, rule.guard, rule.guard_order) == (True, 0, 2)
     run = _case(name, 3)
-    _longest_pair(run, rule)
-    assert run.spent.units >= run.budget.cap.units * 0.9999
-    without, _ = _longest_pair(
-        _case(name, 3), replace(rule, guard=Fraction(0), guard_order=0, for_bars=False)
+    longest, outcome = _longest_pair(run, rule)
+    assert longest <= 1
+    assert 0 < outcome.proof["shares"]["guard"] < 0.1
+    assert outcome.proof["shares"]["first"] == pytest.approx(
+        float(rule.first) / (1 - outcome.proof["shares"]["guard"])
     )
+    assert run.spent.units >= run.budget.cap.units * 0.9999
+    without, _ = _longest_pair(_case(name, 3), replace(rule, for_bars=False))
     assert without > 1.1
+
+
+def test_where_it_would_take_too_much_there_is_no_sweep_for_bars():
+    """Pairs alone, of columns whose values have many people each: their sweep would take half of the price."""
+    sizes = (4,) * 8
+    domain = Domain(tuple(Bins.integers(f"l{i}", 0, n - 1) for i, n in enumerate(sizes)))
+    table = codes(rows=30_000, seed=1, sizes=sizes)
+    run = make(epsilon=0.02, domain=domain, workload=Workload.all_marginals(domain, 2), table=table)
+    rule = rule_for(domain, run.workload, precision=Evidence(run).precision(run.total), rows=30_000)
+    assert rule.for_bars
+    outcome = adaptive(run, rule=rule)
+    assert outcome.proof["shares"]["guard"] == 0
+    assert set(outcome.proof["bars"]["beta"]) == {"rows", "one_way", "picks", "gaps"}  # nothing for a sweep
 
 
 def test_a_target_has_its_pairs_and_triples_measured_closely():

@@ -23,13 +23,14 @@ from understudy.releases.adaptive.one_way import OneWayShares
 from understudy.releases.adaptive.rule import (
     ROWS_SHARE,
     Rule,
+    bars_forecast,
     first_prices,
     least_first,
     noise_to_signal,
     rule_for,
 )
 from understudy.releases.adaptive.sequential import LEVELS
-from understudy.releases.adaptive.sweep import PAIRS, SMALL, SweepPlan
+from understudy.releases.adaptive.sweep import SMALL, SweepPlan
 from understudy.releases.adaptive.sweep_choice import pairs_below
 from understudy.releases.evidence import Evidence
 from understudy.releases.iterative import certified_error
@@ -170,12 +171,10 @@ def _first_marginals(run: Run, rule: Rule) -> _Told:
 
 
 def _last_sweep(evidence: Evidence, rule: Rule) -> _Told:
-    """What the last sweep measures, by its share of the price; merging rare values only makes it less noisy.
-
-    One that is there for the bars of pairs alone takes as much as it needs for them to be no longer than those of
-    direct questions, and no more: no shorter ones are foreseen.
-    """
+    """What the last sweep measures, by its share of the price; merging rare values only makes it less noisy."""
     run = evidence.run
+    if rule.for_bars:
+        return _pairs_as_asked_directly(evidence)
     rounds = any(len(clique) > 1 for clique in run.workload)
     swept = _swept(run, rule) if rule.guard and rounds else None
     if swept is None:
@@ -193,17 +192,28 @@ def _last_sweep(evidence: Evidence, rule: Rule) -> _Told:
     tables = ResidualTables(
         plan.residuals, plan.look, np.zeros(plan.look.cells, np.int64), 0.0 if public else None
     )
-    orders = PAIRS if rule.for_bars else SMALL
-    beta = plan.beta_of_cells(share, orders, alike=rule.for_bars)
-    direct = direct_bars(run, beta) if rule.for_bars else {}
+    beta = plan.beta_of_cells(share, SMALL)
 
     def told(clique: Clique) -> tuple[float, float] | None:
         if clique not in beta:
             return None
         usual = MEAN_ABSOLUTE * float(np.sqrt(tables.variance(clique)).mean())
-        return max(float(tables.error(clique, beta[clique]).max()), direct.get(clique, 0.0)), usual
+        return float(tables.error(clique, beta[clique]).max()), usual
 
     return told
+
+
+def _pairs_as_asked_directly(evidence: Evidence) -> _Told:
+    """A sweep that is there for the bars of pairs alone takes as much as makes them no longer than those of direct
+    questions, and no more: no shorter ones are foreseen.
+    """
+    run = evidence.run
+    precision = evidence.precision(run.total)
+    found = bars_forecast(run.domain, run.workload, precision, float(run.curator.forecast_rows))
+    if found is None or not found.is_sure:
+        return lambda _: None
+    bars, usual = direct_bars(run, found.pairs), MEAN_ABSOLUTE * sqrt(found.told / precision)
+    return lambda clique: (bars[clique], usual) if clique in bars else None
 
 
 def _shares_of_beta(run: Run, rule: Rule) -> BetaShares:

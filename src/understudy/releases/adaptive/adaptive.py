@@ -27,8 +27,7 @@ from understudy.privacy.price import Price
 from understudy.query.constraint import Constraint
 from understudy.query.marginal import Marginal
 from understudy.query.merging import Merging
-from understudy.releases.adaptive.bars_sweep import MOST as MOST_FOR_BARS
-from understudy.releases.adaptive.bars_sweep import BarsReserve
+from understudy.releases.adaptive.bars_sweep import MOST, MOST_OF_LEFT, BarsReserve
 from understudy.releases.adaptive.beta import ROWS_PART, BetaShares
 from understudy.releases.adaptive.learner import ROUGH, Learner
 from understudy.releases.adaptive.likely_counts import likely_counts
@@ -167,13 +166,16 @@ class _Adaptive:
     def run(self) -> Run:
         return self.evidence.run
 
-    @cached_property
+    @property
     def beta(self) -> BetaShares:
+        return self._beta_of(self.rule)
+
+    def _beta_of(self, rule: Rule) -> BetaShares:
         return BetaShares.of(
             self.run.beta,
             private_rows=self.evidence.private_rows,
             pairs=bool(len(self.candidates)),
-            sweep=bool(self.rule.guard),
+            sweep=bool(rule.guard),
             sweeps_workload=self._sweeps_workload,
         )
 
@@ -386,9 +388,7 @@ class _Adaptive:
         swept = bars.plan(bars.missing, left).buy(self.run, "guard") if bars.missing else Sweep()
         learner.remeasured(swept)
         self._report(self.rule.rounds + 1, learner)
-        guard = left / (self.run.total * (1 - ROWS_SHARE))
-        first = self.rule.first * (1 - self.rule.guard) / (1 - guard)  # what was paid, of what the sweep left
-        self.rule = replace(self.rule, guard=guard, first=first)
+        self._share(left / (self.run.total * (1 - ROWS_SHARE)))
         return swept
 
     @property
@@ -396,20 +396,33 @@ class _Adaptive:
         return self.candidates.cliques[: self.candidates.pairs]
 
     def _kept_for_bars(self, learner: Learner) -> BarsReserve | None:
-        """What is kept for a sweep that is there for the bars of pairs alone, where there is to be one."""
-        if not (self.rule.for_bars and self.rule.guard and self._taken.rounds):
-            return None
-        run, direct = self.run, direct_bars(self.run, self._pairs)
+        """What is kept for a sweep that is there for the bars of pairs alone; from now on the rule has its share.
+
+        There is none where it would take too much, and where all pairs have short bars by those of their columns.
+        """
+        run, pairs = self.run, tuple(self._pairs)
+        direct = direct_bars(run, pairs) if self.rule.for_bars and self._taken.rounds else {}
         if not direct:
             return None
         whole = run.total * (1 - ROWS_SHARE)
-        most = rounded_down(min(MOST_FOR_BARS * whole, self.unspent.left / 2))
+        most = rounded_down(min(MOST * whole, MOST_OF_LEFT * self.unspent.left))
 
         def plan(pairs: Sequence[Clique], price: Fraction) -> SweepPlan:
             return self._plan(learner, pairs, price, [Fraction(1)] * len(pairs))
 
-        intervals, pairs = self.evidence.intervals, tuple(self._pairs)
-        return BarsReserve(run.domain, intervals, plan, direct, self.beta.sweep, most, pairs, self._kept)
+        swept = replace(self.rule, guard=MOST)
+        beta = self._beta_of(swept).sweep
+        bars = BarsReserve(run.domain, self.evidence.intervals, plan, direct, beta, most, pairs, most / 2)
+        if not bars.price:
+            return None
+        self._share(bars.price / whole)
+        return bars
+
+    def _share(self, guard: Fraction) -> None:
+        """Keep in the rule what the last sweep takes, and what was paid first, of what that leaves."""
+        self.rule = replace(
+            self.rule, guard=guard, first=self.rule.first * (1 - self.rule.guard) / (1 - guard)
+        )
 
     def _plan_pairs(self, learner: Learner, rounds: Rounds) -> SweepPlan:
         """A sweep over all pairs, for all that is left, by what the last round saw of them.

@@ -5,15 +5,13 @@ Without one, pairs that no round measured have bars that are made of others, up 
 direct questions, which have an equal part of the price each. Residuals serve all pairs at once, so that a sixth
 to a half of the parts of all pairs is enough to have none longer: a tenth of the price on that table.
 
-Bars of small workloads cost a larger part, up to nearly all of it where nothing but pairs is told. So this sweep
-is made only where there is more in the workload, and for at most `MOST` of the price.
-
-How much it takes is forecast before anything is measured (`forecast_share`), for the shares of other steps. Once
-rare values have been merged, which makes residuals fewer, it is found exactly, and so much is kept for it
-(`BarsReserve`). Pairs whose bars are short by what a round measures, by the last noisy gaps, or since no cell of a
-column holds many people, need no sweep: what was kept for them goes to the rounds that follow, or to the last one.
-All of this depends on public numbers, released counts and gaps, and plans, and is fixed before the noise is drawn
-that a bar rests on.
+How much of the price that takes is found once rare values have been merged, which makes residuals fewer, and so
+much is kept for it (`BarsReserve`). Pairs whose bars are short by what a round measures, by the last noisy gaps,
+or since no cell of a column holds many people, need no sweep: what was kept for them goes to the rounds that
+follow, or to the last one. All of this depends on public numbers, released counts and gaps, and plans, and is
+fixed before the noise is drawn that a bar rests on. Where little but pairs is told, it may be nearly all of the
+price: more than `MOST` is never kept, and then there is no such sweep. What can be said beforehand is in
+`BarsForecast`.
 """
 
 from __future__ import annotations
@@ -22,10 +20,12 @@ from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from math import sqrt
 from statistics import NormalDist, median
 
 import numpy as np
+from numpy.typing import NDArray
 
 from understudy.domain.domain import Clique, Domain
 from understudy.mechanism.matrix.residual_plan import Residuals
@@ -36,8 +36,13 @@ from understudy.releases.adaptive.sweep import PAIRS, Sweep, SweepPlan
 from understudy.releases.adaptive.sweep_choice import can_be_drawn
 from understudy.releases.evidence import Interval, ProvedIntervals
 
-MOST = Fraction(1, 4)
-"""Of the price, at most."""
+Values = NDArray[np.float64]
+
+MOST, MOST_OF_LEFT = Fraction(1, 4), Fraction(1, 2)
+"""Of the price, and of what 1-way marginals leave of it, at most."""
+
+SURE = 0.8
+"""Of the most: what is forecast to take no more does not take more than the most."""
 
 USUAL_BETA = Fraction(1, 20)
 """For the forecast, which hardly depends on it: quantiles of the sweep and of direct questions grow together."""
@@ -51,34 +56,61 @@ rounding, so that the second or third price fits.
 """
 
 
-def forecast_share(
-    domain: Domain, workload: Workload, pairs: Sequence[Clique], told: int, *, precision: float, rows: float
-) -> Fraction:
-    """The part of the price for which all `pairs` have bars as short as direct questions would give them.
+@dataclass(frozen=True, eq=False)
+class BarsForecast:
+    """What can be said of such a sweep before anything is measured.
 
-    `told` marginals share the price of direct questions, of which the whole would buy the `precision`, 1/σ², on
-    one. It is 0 where there is nothing to gain: where that part is more than `MOST`, where the workload has pairs
-    alone, where direct questions would tell nothing of a typical pair, with bars of half of all `rows`, and where
-    the sweep's noise would be too large to be drawn.
+    `told` marginals share the price of direct questions, which as a whole would buy the `precision`, 1/σ², on one.
     """
-    if not pairs or all(len(clique) <= 2 for clique in workload):
-        return Fraction(0)
-    shares = BetaShares.of(USUAL_BETA, private_rows=False, pairs=True, sweep=True, sweeps_workload=False)
-    betas = beta_of_cells(domain, pairs, shares.sweep, rows_public=True, alike=True)
-    residuals = Residuals.of(Workload.of(domain, pairs), total=False)
-    if not residuals.cliques:
-        return Fraction(0)
-    precisions = residuals.precisions()
-    precisions /= float(precisions @ residuals.price)
-    variances = residuals.variances(precisions, residuals.largest)
-    direct = [sqrt(told) * _quantile(USUAL_BETA / told / domain.size(pair)) for pair in pairs]
-    if median(direct) >= sqrt(precision) * rows / 2:
-        return Fraction(0)
-    swept = [sqrt(v) * _quantile(betas[pair]) for v, pair in zip(variances.tolist(), pairs, strict=True)]
-    needed = max((own / limit) ** 2 for own, limit in zip(swept, direct, strict=True))
-    if needed > MOST or not can_be_drawn(precisions * needed * precision):
-        return Fraction(0)
-    return Fraction(round(1000 * needed), 1000)
+
+    domain: Domain
+    pairs: Sequence[Clique]
+    told: int
+    precision: float
+    rows: float
+
+    @property
+    def is_worth_a_look(self) -> bool:
+        """Whether direct questions would tell something of a typical pair, with bars of less than half of all
+        rows, and a sweep that is as precise has noise that can be drawn.
+        """
+        precisions, _ = self._sweep
+        typical = median(self._direct) < sqrt(self.precision) * self.rows / 2
+        return typical and can_be_drawn(precisions * self.needed * self.precision)
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether it will be made, as far as a forecast can tell: merging makes it cheaper only."""
+        return self.is_worth_a_look and self.needed <= SURE * MOST
+
+    @cached_property
+    def needed(self) -> float:
+        """The part of the price for which all pairs have bars as short as direct questions would give them, if no
+        values are merged and nothing else makes them short.
+        """
+        shares = BetaShares.of(USUAL_BETA, private_rows=False, pairs=True, sweep=True, sweeps_workload=False)
+        betas = beta_of_cells(self.domain, self.pairs, shares.sweep, rows_public=True, alike=True)
+        _, variances = self._sweep
+        bars = [
+            sqrt(v) * _quantile(betas[pair]) for v, pair in zip(variances.tolist(), self.pairs, strict=True)
+        ]
+        return max((bar / direct) ** 2 for bar, direct in zip(bars, self._direct, strict=True))
+
+    @cached_property
+    def _direct(self) -> list[float]:
+        """Bars of direct questions, if the whole price would buy noise of variance 1 on one of them."""
+        return [
+            sqrt(self.told) * _quantile(USUAL_BETA / self.told / self.domain.size(pair))
+            for pair in self.pairs
+        ]
+
+    @cached_property
+    def _sweep(self) -> tuple[Values, Values]:
+        """Precisions of residuals and variances of pairs, for the price that buys 1 on one marginal."""
+        residuals = Residuals.of(Workload.of(self.domain, self.pairs), total=False)
+        precisions = residuals.precisions()
+        precisions /= float(precisions @ residuals.price)
+        return precisions, residuals.variances(precisions, residuals.largest)
 
 
 def _quantile(beta: Fraction) -> float:
@@ -104,7 +136,8 @@ class BarsReserve:
     price: Fraction
 
     def __post_init__(self) -> None:
-        self.leave_out_told()
+        told = self._told({})
+        self.missing = tuple(pair for pair in self.missing if pair not in told)
         self._find_price()
 
     def measured(self, plan: SweepPlan, beta: Fraction) -> None:
@@ -113,18 +146,18 @@ class BarsReserve:
         told = {pair: self.widest[pair] for pair in self.missing if pair in betas}
         self._leave_out({pair for pair, ratio in plan.bars_over(told, betas).items() if ratio <= 1})
 
-    def leave_out_told(self, bounds: Mapping[Clique, Interval] | None = None) -> None:
-        """Leave out the pairs with short bars by what was proved of their columns, and of themselves by `bounds`.
+    def bounded(self, bounds: Mapping[Clique, Interval]) -> None:
+        """Leave out the pairs that have short bars by the last noisy gaps, or by what was proved of columns."""
+        self._leave_out(self._told(bounds))
 
-        All that is proved holds jointly, so that it may be looked at first.
-        """
-        paid = bounds or {}
+    def _told(self, bounds: Mapping[Clique, Interval]) -> set[Clique]:
+        """The missing pairs with short bars by what was proved. All of that holds jointly: it may be looked at."""
 
         def length(pair: Clique) -> float:
-            told = self.intervals.answer(pair, np.zeros(self.domain.shape(pair)), paid.get(pair))
+            told = self.intervals.answer(pair, np.zeros(self.domain.shape(pair)), bounds.get(pair))
             return float((told.high - told.low).max())
 
-        self._leave_out({pair for pair in self.missing if length(pair) <= 2 * self.widest[pair]})
+        return {pair for pair in self.missing if length(pair) <= 2 * self.widest[pair]}
 
     def _leave_out(self, short: AbstractSet[Clique]) -> None:
         if short:
@@ -137,17 +170,13 @@ class BarsReserve:
 
     def _find_price(self) -> None:
         """The least price that is enough, but for one hundredth, sought from the present one on."""
-        if not self.missing:
-            self.price = Fraction(0)
-            return
-        price, found = min(self.price, self.most), self.most
+        self.price, tried = Fraction(0), min(self.price, self.most)
         widest = {pair: self.widest[pair] for pair in self.missing}
-        for _ in range(TURNS):
-            plan = self.plan(self.missing, price)
+        for _ in range(TURNS if self.missing else 0):
+            plan = self.plan(self.missing, tried)
             ratio = max(plan.bars_over(widest, self.betas(plan)).values(), default=0.0)
-            if ratio <= 1:
-                found = min(found, price)
-            if CLOSE <= ratio <= 1 or not ratio or (ratio > 1 and price == self.most):
+            if 0 < ratio <= 1:
+                self.price = min(self.price or self.most, tried)
+            if CLOSE <= ratio <= 1 or not ratio or (ratio > 1 and tried == self.most):
                 break
-            price = min(rounded_down(price * Fraction(ratio * ratio * AIM)), self.most)
-        self.price = found
+            tried = min(rounded_down(tried * Fraction(ratio * ratio * AIM)), self.most)

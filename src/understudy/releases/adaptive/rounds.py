@@ -81,7 +81,7 @@ class Rounds:
         gaps, doubt = self._gaps(t, tables, select)
         self.seen = tables, gaps
         if last and self.bars is not None:
-            self.bars.leave_out_told(self.bounds)
+            self.bars.bounded(self.bounds)
         measure = self.unspent.left - self.kept if last else price - select
         coarse = self.learner.merging.coarse
         forecast = NoiseForecast(tables)

@@ -11,7 +11,7 @@ from understudy.domain.domain import Domain
 from understudy.errors import ParameterError, TooLargeError
 from understudy.query.workload import Workload
 from understudy.rational import MIN_PARAMETER
-from understudy.releases.adaptive.bars_sweep import forecast_share
+from understudy.releases.adaptive.bars_sweep import BarsForecast
 from understudy.releases.adaptive.sweep_choice import SweepForecast, can_sweep, pairs_below
 from understudy.releases.target import triples_with
 
@@ -58,7 +58,8 @@ class Rule:
     """Shares of the price, rounds, and sizes.
 
     `guard` is the share of the last sweep, which is over the workload where `guard_order` is 0, and over all pairs
-    where it is 2; it is there `for_bars` alone where it would teach a stand-in little (`bars_sweep`). `first` is
+    where it is 2. Where it would teach a stand-in little, it has no share beforehand, and may be made `for_bars`
+    alone, for what that takes (`bars_sweep`). `first` is
     that of the 1-way marginals, and `select` that of the gaps in each round, both of what the sweep leaves. A
     round's price is `growth` times the one before. Values rarer than `merge` people are merged with their
     neighbours. `cells` caps the tree of the stand-in, `most` the picks of a round; `triples` says whether triples
@@ -145,16 +146,14 @@ def rule_for(
     limits = limits_of(workload, memory, seconds)
     forecast = SweepForecast(domain, workload, precision, rows)
     sweep = forecast.choose(_sweeps(domain, workload, target), limits.swept)
-    teaches = bool(sweep.share)
-    if teaches:
-        guard, order = sweep.share, sweep.order
-    else:
-        guard, order = _share_for_bars(domain, workload, precision, rows, limits.swept), 2
+    guard = sweep.share
+    for_bars = not guard and _may_sweep_for_bars(domain, workload, precision, rows, limits.swept)
+    order = 2 if for_bars else sweep.order
     rounds = min(max(round(1 - 1.4 * log10(max(looked, 1e-12))), 3), MOST_ROUNDS)
     if order == 0 and guard and forecast.plain_error <= QUIET:
         rounds = 2  # the sweep knows it all
     first = max(0.13 * noise**0.5, min(0.067 * doubt**0.5, 0.15))
-    first *= FIRST_BEFORE_PAIRS if teaches and order else 1.0
+    first *= FIRST_BEFORE_PAIRS if guard and order else 1.0
     direct = min(_direct_share(domain, workload) / float(1 - guard), MOST_DIRECT)
     return Rule(
         first=_share(max(first, direct), 0.03, MOST_FIRST),
@@ -167,21 +166,27 @@ def rule_for(
         cells=limits.cells_beside if guard and order == 0 else limits.cells,
         most=40,
         triples=triples_are_few(workload),
-        for_bars=bool(guard) and not teaches,
+        for_bars=for_bars,
         target=target
-        if teaches and order and _sweeps_triples(domain, workload, target, limits.swept)
+        if _sweeps_triples(domain, workload, target, limits.swept) and order and guard
         else None,
     )
 
 
-def _share_for_bars(
+def _may_sweep_for_bars(
     domain: Domain, workload: Workload, precision: float, rows: float, swept: int
-) -> Fraction:
-    """Of the price, for a sweep over pairs that gives them bars as short as those of direct questions."""
+) -> bool:
+    """Whether a sweep over pairs can be made for their bars alone; what it takes is found later."""
+    found = bars_forecast(domain, workload, precision, rows)
+    return found is not None and can_sweep(domain, found.pairs, swept) and found.is_worth_a_look
+
+
+def bars_forecast(domain: Domain, workload: Workload, precision: float, rows: float) -> BarsForecast | None:
+    """What can be said of a sweep for bars beforehand; nothing where no pair has anything to measure."""
     pairs = pairs_below(domain, workload)
-    if not pairs or not can_sweep(domain, pairs, swept):
-        return Fraction(0)
-    return forecast_share(domain, workload, pairs, told(domain, workload), precision=precision, rows=rows)
+    if all(domain.size(pair) == 1 for pair in pairs):
+        return None
+    return BarsForecast(domain, pairs, told(domain, workload), precision, rows)
 
 
 def told(domain: Domain, workload: Workload) -> int:
