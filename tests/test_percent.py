@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import re
+from fractions import Fraction
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from understudy.cli.prices import left_told, price_told
+from understudy.client.refusals import waiting
+from understudy.client.told import BudgetPart, ServerQuote
+from understudy.curator.quote import Quote
 from understudy.errors import RefusedAfterChargeError
+from understudy.ledger.statement import statement
 from understudy.percent import percent_of
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import ZCDP, PureDP
+from understudy.privacy.limits import Limits
+from understudy.server.mcp import tools
 from understudy.server.pages import words
 from understudy.server.pg.notices import explained
 
@@ -134,6 +141,43 @@ def test_every_place_says_less_than_all_where_it_is():
     line = explained({"free": False, "cost": {"rho": 1}, "share": share, "affordable": True, "beta": 0,
                       "needs_approval": False}, "in the session")[0]  # fmt: skip
     assert line == f"Question (at most rho 1, {shown} of the budget)"
+
+
+@pytest.mark.parametrize(
+    ("share", "shown"),
+    [
+        (2.6e-6, "2.6 millionths"),
+        (3e-7, "less than a millionth"),
+        (0.99996, "more than 99.99%"),
+        (0.9996, "99.96%"),
+    ],
+)
+def test_clients_agents_limits_and_pages_tell_parts_so(share, shown):
+    budget = Budget.of(1)
+    cost = PureDP(round(share * budget.cap.units))
+    asked = ServerQuote(
+        "count", cost, share, 10, 0.05, is_payable=True, more_like_this=1, needs_approval=False
+    )
+    assert repr(asked).startswith(f"ServerQuote(at most {shown} of the budget")
+    assert str(BudgetPart(0.1, share)) == shown
+    assert f"would take {shown} of the whole" in str(waiting({"id": "a", "approval": {"share": share}}))
+    assert f">{shown}<" in Quote(cost, 10, 0.05, share, 0.1, "laplace")._repr_html_()
+    assert tools._reads({"share": share, "source": "uncertified"}).endswith(f"It cost {shown} of the budget.")
+    approval = {"share": share, "expires": "2026-01-08T00:00:00Z"}
+    assert f"which costs {shown} of the budget." in tools._waits({"approval": approval, "id": "a"})
+    limits = Limits(analyst=Fraction(cost.units, budget.cap.units))
+    assert limits.described(budget.cap)[0].endswith(f", {shown} of the budget")
+    entry = {"number": 1, "kind": "debit", "cost": cost.units, "total": cost.units, "at": "2026-01-08T00:00:00Z",
+             "analyst": "ada", "request": "r", "question": "count", "hash": "h"}  # fmt: skip
+    page = statement("people", budget, [entry], None, place="x")
+    assert page.count(f">{shown}<") >= 3  # what is spent, that ada spent it, and the entry's price
+
+
+def test_a_limit_of_a_budget_that_rounds_to_zero_is_more_than_all_of_it():
+    cap = Budget.of(1e-8, 1e-9).cap
+    everybody, named = Limits(analyst=Fraction(1, 2)), Limits(analysts={"*": Fraction(0)})
+    assert everybody.described(cap) == ("each analyst may take 0.5 (rho), more than 100% of the budget",)
+    assert named.described(cap) == ("each analyst who is not named may take 0 (rho), 0% of the budget",)
 
 
 def test_nothing_is_left_of_a_budget_that_rounds_to_zero():

@@ -86,8 +86,8 @@ def test_approvals_are_decided_at_a_terminal(folder):
         )
     listed = call("approvals", "list", cwd=folder).stdout
     assert "ada (agent)" in listed
-    assert "2.00%" in listed
-    assert "20 ppm" in listed
+    assert " 2% " in listed
+    assert "20 millionths" in listed
     assert "a paper" in listed
     assert "approved" in call("approve", first, cwd=folder).stdout
     assert "denied" in call("deny", second, "--reason", "too fine", cwd=folder).stdout
@@ -127,10 +127,19 @@ def test_the_clock_can_be_accepted_again(folder, monkeypatch):
     assert call("token", "list", cwd=folder).stderr == ""
 
 
+def test_a_check_says_what_is_left_of_a_budget_that_rounds_to_zero_and_just_below_all(tmp_path):
+    check = ("serve", "--check", "--port", str(_free_port()))
+    write_project(tmp_path, rows=50, budget="{epsilon: 1.0e-8, delta: 1.0e-9}")
+    assert "people: 2 attributes; 0% of the budget is left." in call(*check, cwd=tmp_path).stdout
+    write_project(tmp_path, rows=50, budget="{epsilon: 1}")
+    open_project(tmp_path).ask("count age < 18", epsilon=0.0004)
+    assert "people: 2 attributes; 99.96% of the budget is left." in call(*check, cwd=tmp_path).stdout
+
+
 def test_a_check_looks_at_everything_and_makes_nothing(folder):
     check = ("serve", "--check", "--port", str(_free_port()))
     told = call(*check, cwd=folder).stdout
-    assert "people: 2 attributes; 100.0% of the budget is left." in told
+    assert "people: 2 attributes; 100% of the budget is left." in told
     assert "never read through" in told
     assert told.endswith("The server can be started.\n")
     assert not (folder / "server.db").exists()

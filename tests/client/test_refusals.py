@@ -137,7 +137,7 @@ def test_a_question_that_waits_carries_what_fetches_it():
     assert (found.id, found.request, found.price, found.share, found.expires) == (
         "abc", "r1", 0.0003, 0.021, "2026-01-08T00:00:00Z"
     )  # fmt: skip
-    assert "2.10% of the whole budget" in str(found)
+    assert "2.1% of the whole budget" in str(found)
     assert "answer('abc')" in str(found)
     assert undecided(told) is None
     assert "too fine" in str(undecided({"state": "denied", "reason": "too fine."}))

@@ -65,7 +65,7 @@ def test_the_folder_can_be_served_though_a_release_is_in_it(tmp_path):
     free = Address("127.0.0.1", 0)  # another server may have the usual ports
     config = replace(ServerConfig.single(tmp_path), listen=Listen(http=free, admin=free))
     assert list(config.tables) == ["town"]
-    assert "town: 17 attributes; 100.0% of the budget is left." in check(config)
+    assert "town: 17 attributes; 100% of the budget is left." in check(config)
 
 
 def test_the_commands_that_it_ends_with_can_be_pasted_into_a_shell(monkeypatch, capsys):

@@ -154,7 +154,7 @@ def test_check_warns_of_a_limit_above_the_whole_budget(folder):
     done = call("check", cwd=folder)
     said, warned = " ".join(done.stdout.split()), " ".join(done.stderr.split())
     assert "limit: analyst 'ada' may take 0.3 (rho), 2,004% of the budget" in said
-    assert "limit: analyst 'ben' may take 0.001 (rho), 6.68% of the budget" in said
+    assert "limit: analyst 'ben' may take 0.001 (rho), 6.7% of the budget" in said
     assert "analyst 'ada' may take 0.3 (rho), which is above the whole budget and limits nothing" in warned
     assert "an amount in rho, not a part of the budget. 30% of it would be 0.00449." in warned
     assert "one month may take 2 (rho), which is above the whole budget" in warned

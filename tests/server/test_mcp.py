@@ -20,6 +20,7 @@ import understudy.server.mcp
 from agents import Agent
 from served import Client, config, people, serving, tokens
 from served_town import ServedTown, served_town
+from understudy.percent import percent_of
 from understudy.server.config import ApproveAbove, Rates
 from understudy.server.mcp import tools
 from understudy.server.mcp.arguments import checked
@@ -131,7 +132,7 @@ def test_an_answer_has_errors_a_source_and_its_price_as_a_part_of_the_budget(ada
     share = first["answer"]["share"]
     assert (first["answer"]["source"], first["state"]) == ("measured", "answered")
     assert 0 < share < 1
-    assert f"It cost {100 * share:.3g}% of the budget" in first["reading"]
+    assert f"It cost {percent_of(share)} of the budget" in first["reading"]
     again = ada.call("ask", question="count by area")["answer"]
     assert (again["source"], again["share"]) == ("repeat", 0)
     price = ada.call("price", question="count by area")["prices"][0]

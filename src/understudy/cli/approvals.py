@@ -10,6 +10,7 @@ from understudy.cli.help import ProgramCommand, ProgramGroup
 from understudy.cli.options import Json, emit
 from understudy.cli.server_options import HERE, ServerFile, by_terminal, opened_store
 from understudy.cli.terminal import say, say_table
+from understudy.percent import percent_of
 
 approvals = typer.Typer(
     cls=ProgramGroup,
@@ -46,7 +47,7 @@ def list_approvals(
         who = f"{one['analyst']}{' (agent)' if one['agent'] else ''}"
         rows.append(
             (
-                one["id"], one["table"], who, _part(one["share"]), one["expires"][:10],
+                one["id"], one["table"], who, percent_of(one["share"]), one["expires"][:10],
                 one["state"], one["question"], one["why"],
             )
         )  # fmt: skip
@@ -80,9 +81,5 @@ def _tell(told: dict[str, Any], what: str, *, as_json: bool) -> None:
     if as_json:
         emit(told)
         return
-    part = f"{_part(told['share'])} of the budget of {told['table']}"
+    part = f"{percent_of(told['share'])} of the budget of {told['table']}"
     say(f"The question of {told['analyst']!r} for {part} is {what}.")
-
-
-def _part(share: float) -> str:
-    return f"{share:.2%}" if share >= 0.0001 else f"{share * 1e6:.3g} ppm"

@@ -13,6 +13,7 @@ import typer
 from understudy.cli.options import FilterChoice, Json, Overwrite, check_output, emit, project_option
 from understudy.cli.progress import busy
 from understudy.cli.terminal import say, say_table
+from understudy.percent import percent_of
 from understudy.privacy.relation import Neighbours
 
 if TYPE_CHECKING:
@@ -129,7 +130,7 @@ def _foretell(expected: StartForecast, *, as_json: bool) -> None:
     )
     say(
         f"{expected.columns:,} columns for {expected.price.currency} {float(expected.price.amount):.4g}, "
-        f"{expected.share:.0%} of the budget. A count of a bin would have noise of deviation "
+        f"{percent_of(expected.share)} of the budget. A count of a bin would have noise of deviation "
         f"{expected.deviation:,.0f}, if all columns held numbers. {keys} "
         f"{'What was bought of it before is not paid for again. ' if expected.repeated else ''}Nothing was spent."
     )
@@ -163,9 +164,10 @@ def _show(found: Started, output: Path, report: Path) -> None:
         paid = f"was paid, {found.now.currency} {found.now.amount:.6g} of it now and the rest before"
     if found.former:
         say(f"{FORMER} The declaration reads the file so; `--missing WORD` reads it anew, and is paid for.")
+    part = percent_of(found.cost.units, found.budget.cap.units)
     say(
         f"Wrote {output} and {report}. {found.cost.currency} {found.cost.amount:.6g} "
-        f"({found.budget.share(found.cost):.1%} of the budget{own}) {paid}. "
+        f"({part} of the budget{own}) {paid}. "
         f"Next: `{_next(found, output)}`."
     )
 

@@ -15,11 +15,12 @@ from understudy.client.published import PublishedRelease, PublishedReleases
 from understudy.client.remote_session import RemoteSession
 from understudy.client.remote_table import AskTerms, RemoteTable
 from understudy.client.token_file import found_token
-from understudy.client.told import ServerBudget, ServerQuote, share_told
+from understudy.client.told import ServerBudget, ServerQuote
 from understudy.client.transport import Transport
 from understudy.domain.attribute import close_to, listed
 from understudy.errors import DomainError, ParameterError
 from understudy.pages import notebook
+from understudy.percent import percent_of
 from understudy.privacy.noise_name import Noise
 
 TIMEOUT_SECONDS = 120.0
@@ -239,7 +240,7 @@ class Connection:
     def _repr_html_(self) -> str:
         self._listed = self._refreshed()
         rows = [
-            [line["name"], "" if line["left"] is None else share_told(line["left"]), _state(line)]
+            [line["name"], "" if line["left"] is None else percent_of(line["left"]), _state(line)]
             for line in self._listed
         ]
         return notebook.panel(self.url, notebook.table(["table", "left of the budget", ""], rows))

@@ -9,9 +9,9 @@ from itertools import islice
 from typing import Any
 
 from understudy.client.decode import CURRENCIES
-from understudy.client.told import share_told
 from understudy.client.transport import Transport
 from understudy.pages import notebook
+from understudy.percent import percent_of
 
 PAGE = 100
 """Questions that are fetched at once."""
@@ -77,7 +77,7 @@ class AskedBefore:
             "table": self.table,
             "asked": f"{self.at:%Y-%m-%d %H:%M:%S} UTC",
             "outcome": self.outcome,
-            **({} if self.share is None else {"part of the budget": share_told(self.share)}),
+            **({} if self.share is None else {"part of the budget": percent_of(self.share)}),
             **({"refused": self.problem} if self.problem else {}),
             "id": self.id,
         }
@@ -118,7 +118,7 @@ class History:
                 f"{one.at:%Y-%m-%d %H:%M}",
                 one.question,
                 one.outcome,
-                "" if one.share is None else share_told(one.share),
+                "" if one.share is None else percent_of(one.share),
                 one.id,
             ]
             for one in found[: notebook.MOST_ROWS]

@@ -31,6 +31,7 @@ from understudy.errors import (
     UnderstudyError,
     UnreadableError,
 )
+from understudy.percent import percent_of
 
 CLASSES: dict[str, type[UnderstudyError]] = {
     kind.code: kind
@@ -110,7 +111,7 @@ def waiting(document: Mapping[str, Any]) -> ApprovalNeededError:
     told: Mapping[str, Any] = document.get("approval") or {}
     id, share = str(document["id"]), float(told.get("share") or 0.0)
     return ApprovalNeededError(
-        f"this question would take {share:.2%} of the whole budget, and waits for a custodian's approval",
+        f"this question would take {percent_of(share)} of the whole budget, and waits for a custodian's approval",
         remedy=f"Fetch its answer later with `answer({id!r})`, or ask with `wait=True` or a number of seconds",
         id=id,
         request=str(document.get("request", "")),

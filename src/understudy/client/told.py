@@ -10,6 +10,7 @@ from typing import Any
 from understudy.answer.forecast import ColumnForecast
 from understudy.client.decode import cost_from_plain
 from understudy.pages import notebook
+from understudy.percent import percent_of
 from understudy.privacy.cost import Cost
 
 
@@ -75,14 +76,14 @@ class ServerQuote:
         return not self.cost.units
 
     def __repr__(self) -> str:
-        price = "free" if self.is_free else f"at most {share_told(self.share)} of the budget"
+        price = "free" if self.is_free else f"at most {percent_of(self.share)} of the budget"
         return f"ServerQuote({price}, {notebook.half_width_in(self.error, self.unit)}, beta {self.beta:g})"
 
     def _repr_html_(self) -> str:
         known = {
             "at most": "nothing: it is known already"
             if self.is_free
-            else f"{share_told(self.share)} of the whole budget ({amount_told(self.cost)})",
+            else f"{percent_of(self.share)} of the whole budget ({amount_told(self.cost)})",
             **(
                 {} if self.more_like_this is None else {"left for": f"{self.more_like_this:,} such questions"}
             ),
@@ -109,7 +110,7 @@ class BudgetPart:
     share: float
 
     def __str__(self) -> str:
-        return share_told(self.share)
+        return percent_of(self.share)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -186,7 +187,7 @@ class ServerBudget:
         used = 1 - self.left.share
         known: dict[str, str] = {
             "the whole": f"epsilon {self.epsilon:g}{delta} ({self.currency} {self.cap.amount:.4g})",
-            "spent": notebook.share(used, f"{share_told(used)}: you {self.your_spent}, others {self.others}"),
+            "spent": notebook.share(used, f"{percent_of(used)}: you {self.your_spent}, others {self.others}"),
             "left": str(self.left),
             "left to you": str(self.yours),
         }
@@ -203,19 +204,6 @@ class ServerBudget:
                 f"about {self.more_counts:,} more new counts within ± {self.count_error:,.0f} people"
             )
         return notebook.panel(f"Budget of {self.table}", notebook.facts(known))
-
-
-def share_told(share: float) -> str:
-    """A part of a budget for people: as a percentage, and a small one in parts per million.
-
-    >>> share_told(0.0213), share_told(0.000026), share_told(0.0)
-    ('2.1%', '26 ppm', '0%')
-    """
-    if share == 0:
-        return "0%"
-    if abs(share) < 1e-3:
-        return f"{share * 1e6:,.2g} ppm" if abs(share) < 1e-5 else f"{share * 1e6:,.0f} ppm"
-    return f"{share:.1%}"
 
 
 def amount_told(cost: Cost) -> str:

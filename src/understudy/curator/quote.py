@@ -12,6 +12,7 @@ from understudy.curator.prepared_measurement import PreparedMeasurement, noise_n
 from understudy.curator.question_price import QuestionPrice
 from understudy.ledger.books import Due
 from understudy.pages import notebook
+from understudy.percent import percent_of
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import Cost
 from understudy.privacy.event import is_immovable
@@ -79,7 +80,7 @@ class Quote:
     def _repr_html_(self) -> str:
         known = {
             "price": f"{self.cost.currency} {self.cost.amount:.4g}",
-            "part of the whole budget": f"{self.share:.2%}",
+            "part of the whole budget": percent_of(self.share),
             **({} if self.due is None else {"charged now": _charged_now(self.due)}),
             "error of each count"
             if self.unit == "people"

@@ -29,6 +29,7 @@ from understudy.pages.markup import (
     table,
 )
 from understudy.pages.shell import document
+from understudy.percent import percent_of
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import UNITS
 
@@ -106,9 +107,9 @@ def statement(
         facts(
             {
                 "budget": (str(budget), f"{cap.currency} {cap.amount:.6g}"),
-                "spent": (_share(spent, cap.units), f"{cap.currency} {spent / UNITS:.6g}"),
+                "spent": (percent_of(spent, cap.units), f"{cap.currency} {spent / UNITS:.6g}"),
                 "left": (
-                    _share(cap.units - spent, cap.units),
+                    percent_of(cap.units - spent, cap.units),
                     f"{cap.currency} {(cap.units - spent) / UNITS:.6g}",
                 ),
                 **_of_filter(budget, spent),
@@ -148,7 +149,7 @@ def _of_delta(budget: Budget, verdict: Mapping[str, Any] | None) -> dict[str, tu
         return {}
     spent = 0.0 if verdict is None else float(verdict.get("key_delta_spent", 0))
     cap = float(budget.key_delta)
-    return {"delta for keys": (f"{spent / cap:.2%}", f"{spent:.3g} of {cap:.3g}")}
+    return {"delta for keys": (percent_of(spent, cap), f"{spent:.3g} of {cap:.3g}")}
 
 
 def _verdict(verdict: Mapping[str, Any] | None) -> str:
@@ -182,14 +183,6 @@ def _units(value: Any) -> int:
     return value if type(value) is int else 0
 
 
-def _share(units: int, cap: int) -> str:
-    """A part of the budget in percent, with as many digits as a small part needs."""
-    share = units / cap * 100 if cap else 0.0
-    if units and 0 < share < 0.0001:
-        return "< 0.0001%"
-    return f"{share:.4f}%" if 0 < share < 0.1 else f"{share:.2f}%"
-
-
 def _analyst(entry: Mapping[str, Any]) -> str:
     if entry["kind"] == "open":
         return "spent before this ledger"
@@ -207,11 +200,11 @@ def _analysts(entries: Sequence[Mapping[str, Any]], cap: int) -> str:
         return ""
     ranked = spent.most_common()
     lines = [
-        PlotBar(name, units / cap * 100 if cap else 0.0, hint=f"{name}: {_share(units, cap)}")
+        PlotBar(name, units / cap * 100 if cap else 0.0, hint=f"{name}: {percent_of(units, cap)}")
         for name, units in ranked[:MOST_ANALYSTS]
     ]
     rows = [
-        [name, f"{debits[name]:,}", _share(units, cap), f"{units / UNITS:.6g}", latest[name]]
+        [name, f"{debits[name]:,}", percent_of(units, cap), f"{units / UNITS:.6g}", latest[name]]
         for name, units in ranked[:MOST_ANALYSTS]
     ]
     more = len(ranked) - MOST_ANALYSTS
@@ -237,7 +230,7 @@ def _days(entries: Sequence[Mapping[str, Any]], cap: int) -> str:
         spent[str(entry["at"])[:length]] += _units(entry["cost"])
     shown = sorted(spent.items())[-2 * MOST_DAYS :]
     lines = [
-        PlotBar(when, units / cap * 100 if cap else 0.0, hint=f"{when}: {_share(units, cap)}")
+        PlotBar(when, units / cap * 100 if cap else 0.0, hint=f"{when}: {percent_of(units, cap)}")
         for when, units in shown
     ]
     return section(
@@ -264,8 +257,8 @@ def _listed(entries: Sequence[Mapping[str, Any]], cap: int, last: int) -> str:
             str(entry["number"]),
             CellMarkup(f"<span>{escaped(str(entry['at'])[:19].replace('T', ' '))}</span>"),
             CellMarkup(f"<span>{escaped(KINDS.get(entry['kind'], str(entry['kind'])))}</span>"),
-            _share(_units(entry["cost"]), cap) if _is_debit(entry) else "",
-            _share(_units(entry["total"]), cap),
+            percent_of(_units(entry["cost"]), cap) if _is_debit(entry) else "",
+            percent_of(_units(entry["total"]), cap),
             str(entry["analyst"] or ""),
             question_words(entry),
         ]

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from unicodedata import normalize
 
 from understudy.errors import ParameterError
+from understudy.percent import percent_of
 from understudy.privacy.cost import UNITS, Cost
 from understudy.rational import positive
 
@@ -132,8 +133,7 @@ def _shown(size: Fraction) -> str:
 
 
 def _part(size: Fraction, cap: Cost) -> str:
-    percent = float(100 * size * UNITS / cap.units)
-    return f"{percent:,.0f}% of the budget" if percent >= 100 else f"{percent:.3g}% of the budget"
+    return f"{percent_of(size.numerator * UNITS, size.denominator * cap.units)} of the budget"
 
 
 def _limits(

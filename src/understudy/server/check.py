@@ -10,6 +10,7 @@ from understudy.declaration.file import read as read_declaration
 from understudy.declaration.outline import unreviewed
 from understudy.errors import DeclarationError, StoreError
 from understudy.ledger.declared import check_ledger
+from understudy.percent import percent_of
 from understudy.project import open_project
 from understudy.server.audit_log import AuditLog
 from understudy.server.config import Address, ServerConfig
@@ -62,9 +63,8 @@ def _check_table(config: ServerConfig, name: str) -> list[str]:
     project = open_project(path)
     check_session_noise(project, config.session.noise)
     left, cap = project.ledger.remaining, project.ledger.budget.cap
-    found = [
-        f"{name}: {len(declaration.domain)} attributes; {left.units / cap.units:.1%} of the budget is left."
-    ]
+    part = percent_of(left.units, cap.units)
+    found = [f"{name}: {len(declaration.domain)} attributes; {part} of the budget is left."]
     marked = unreviewed(path.read_text(encoding="utf-8"))
     if marked:
         found.append(

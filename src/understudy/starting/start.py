@@ -23,6 +23,7 @@ from understudy.errors import InsufficientBudgetError, RefusedError, SourceError
 from understudy.mechanism.additive import noise_for
 from understudy.mechanism.column_profile.profile import SHARES, ColumnProfiling
 from understudy.output import check_no_database, write_file
+from understudy.percent import percent_of
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import Cost
 from understudy.privacy.filter import ZCDP_FILTER
@@ -400,9 +401,10 @@ def _settings(
 
 def _heading(budget: Budget, cost: Cost, delta: Fraction, purchase: _StartPurchases) -> tuple[str, ...]:
     own = f", delta {float(delta):.3g}" if delta else ""
+    part = percent_of(cost.units, budget.cap.units)
     return (
         f"{STARTED}: bounds, bins and keys were bought privately, and may be published.",
-        f"They cost {cost.currency} {cost.amount:.6g}{own}, {budget.share(cost):.1%} of the budget. In the ledger",
+        f"They cost {cost.currency} {cost.amount:.6g}{own}, {part} of the budget. In the ledger",
         f"that is {', '.join(repr(request) for request in purchase.requests)}; to start again costs nothing.",
         *((FORMER,) if purchase.reading.former else ()),
     )

@@ -17,6 +17,7 @@ from understudy.pages.markup import (
     table,
 )
 from understudy.pages.shell import document
+from understudy.percent import percent_of
 from understudy.starting.described import StartedColumn
 from understudy.starting.start import Started
 
@@ -56,7 +57,7 @@ def summary(started: Started, *, made: str = "") -> str:
                 "rows": f"{started.rows:,.0f}",
                 "columns declared": (f"{len(started.kept):,}", f"of {len(started.columns):,}"),
                 "cost": (
-                    f"{budget.share(cost):.1%} of the budget",
+                    f"{percent_of(cost.units, budget.cap.units)} of the budget",
                     f"{cost.currency} {cost.amount:.6g} {delta}",
                 ),
                 "budget": str(budget),

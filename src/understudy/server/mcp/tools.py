@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
+from understudy.percent import percent_of
 from understudy.server.gate import Gate
 from understudy.server.inquiry import Inquiry
 from understudy.server.mcp import schemas
@@ -316,7 +317,7 @@ def _reads(answer: Mapping[str, Any]) -> str:
             f"{_reads(whole)} Only {MOST_ROWS:,} of {rows:,} rows are listed: ask about fewer groups, which costs "
             "nothing where it follows from this answer."
         )
-    cost = "It was free." if not answer["share"] else f"It cost {100 * answer['share']:.3g}% of the budget."
+    cost = "It was free." if not answer["share"] else f"It cost {percent_of(answer['share'])} of the budget."
     if answer["source"] == "uncertified":
         return f"Nobody vouches for these numbers: no error was paid for. {cost}"
     beta = answer["beta"]
@@ -334,7 +335,7 @@ def _reads(answer: Mapping[str, Any]) -> str:
 def _waits(told: Mapping[str, Any]) -> str:
     approval = told["approval"]
     return (
-        f"A custodian has to approve this question, which costs {100 * approval['share']:.3g}% of the budget. "
+        f"A custodian has to approve this question, which costs {percent_of(approval['share'])} of the budget. "
         f"Nothing was spent. Go on with other questions, and call history with id {told['id']!r} later; until "
         f"{approval['expires'][:10]} somebody may decide."
     )
