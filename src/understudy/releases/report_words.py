@@ -76,7 +76,7 @@ STEPS: Mapping[str, str] = {
     "again": "single columns, for all the rest",
     "gaps": "where the stand-in is wrong",
     "measure": "counts of what was wrong",
-    "guard": "a last sweep over everything",
+    "guard": "a last sweep over many columns at once",
     "rows": "the number of people",
 }
 """What a step of a method bought, by the last word of its name."""
