@@ -29,6 +29,7 @@ from understudy.releases.adaptive.combined import FirstMeasurement, cell_varianc
 from understudy.releases.adaptive.rule import Rule, rule_for
 from understudy.releases.adaptive.sequential import LEVELS, NoisyTable, SequentialCells
 from understudy.releases.evidence import Evidence, Interval
+from understudy.releases.forecast_errors import of_adaptive
 from understudy.releases.residual.tables import ResidualTables
 from understudy.releases.run import Outcome, Run
 from understudy.releases.small_marginals import below, direct_bars
@@ -320,6 +321,20 @@ def test_a_sweep_for_bars_takes_little_and_without_it_some_bar_is_longer(name):
     assert run.spent.units >= run.budget.cap.units * 0.9999
     without, _ = _longest_pair(_case(name, 3), replace(rule, for_bars=False))
     assert without > 1.1
+
+
+@pytest.mark.parametrize("name", BARS)
+def test_bars_of_pairs_are_forecast_where_the_sweep_for_them_is_sure(name):
+    """As long as those of direct questions, which told ones are not above; nothing is said of what is usual."""
+    run = _case(name, 4)
+    run.curator.declaration = replace(run.curator.declaration, rows_at_least=30_000)
+    foreseen = of_adaptive(run, {})
+    outcome = adaptive(run)
+    told = {answer.clique: answer for answer in (*outcome.answers, *outcome.also)}
+    for pair in combinations(run.domain.names, 2):
+        bar, usual = foreseen.of(pair)
+        assert usual is None
+        assert told[pair].half_width.max() <= bar <= direct_bars(run, [pair])[pair]
 
 
 def test_where_it_would_take_too_much_there_is_no_sweep_for_bars():

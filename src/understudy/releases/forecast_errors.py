@@ -140,13 +140,13 @@ def of_adaptive(run: Run, options: Options) -> ForeseenErrors:
 
     def foreseen(clique: Clique) -> tuple[float | None, float | None]:
         found = [known for known in (first(clique), last(clique)) if known is not None]
-        return min(found, default=(None, None))
+        return min(found, key=lambda known: known[0], default=(None, None))
 
     return ForeseenErrors(foreseen, rows_error, tells_below=True)
 
 
-_Told = Callable[[Clique], tuple[float, float] | None]
-"""Of a clique that a step measures, half of its certified interval, and its usual error."""
+_Told = Callable[[Clique], tuple[float, float | None] | None]
+"""Of a clique that a step measures, half of its certified interval, and its usual error, where that is known."""
 
 
 def _first_marginals(run: Run, rule: Rule) -> _Told:
@@ -205,15 +205,15 @@ def _last_sweep(evidence: Evidence, rule: Rule) -> _Told:
 
 def _pairs_as_asked_directly(evidence: Evidence) -> _Told:
     """A sweep that is there for the bars of pairs alone takes as much as makes them no longer than those of direct
-    questions, and no more: no shorter ones are foreseen.
+    questions, and no more: no shorter ones are foreseen. Counts are a stand-in's, whose errors are not.
     """
     run = evidence.run
-    precision = evidence.precision(run.total)
-    found = bars_forecast(run.domain, run.workload, precision, float(run.curator.forecast_rows))
+    precision, rows = evidence.precision(run.total), float(run.curator.forecast_rows)
+    found = bars_forecast(run.domain, run.workload, precision, rows)
     if found is None or not found.is_sure:
         return lambda _: None
-    bars, usual = direct_bars(run, found.pairs), MEAN_ABSOLUTE * sqrt(found.told / precision)
-    return lambda clique: (bars[clique], usual) if clique in bars else None
+    bars = direct_bars(run, found.pairs)
+    return lambda clique: (bars[clique], None) if clique in bars else None
 
 
 def _shares_of_beta(run: Run, rule: Rule) -> BetaShares:
