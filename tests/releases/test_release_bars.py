@@ -381,3 +381,13 @@ def test_a_count_is_moved_only_into_its_interval():
     (told,) = evidence.answers({("a0",): np.array([12.0, 1005.0])})
     assert (told.counts.tolist(), told.error.tolist()) == ([12.0, 1000.0], [18.0, 1000.0])
     assert told.half_width.tolist() == [10.0, 500.0]
+
+
+def test_a_marginal_is_the_same_as_one_where_its_other_columns_have_one_value():
+    """A pair of a column with one of a single value has that column's bars, and rests on what they rest on."""
+    evidence = Evidence(make())
+    evidence.intervals.add(Interval(("a0",), np.array([10.0, 0.0]), np.array([30.0, 1000.0]), "measured"))
+    evidence.intervals.add(Interval(("a1",), np.array([4.0]), np.array([40.0]), "measured"))
+    (told,) = evidence.answers({("a0", "a1"): np.array([[1.0], [70.0]])})
+    assert (told.low.tolist(), told.high.tolist()) == ([[10.0], [0.0]], [[30.0], [40.0]])
+    assert (told.counts.tolist(), told.basis) == ([[10.0], [40.0]], "measured")

@@ -132,7 +132,8 @@ class ProvedIntervals:
         """The counts, moved into every interval about the clique, and what these have in common.
 
         Where intervals contradict each other, the count is moved into the least one that holds them (`met_ends`).
-        A cell is never more than the cells of smaller marginals that hold it.
+        A cell is never more than the cells of smaller marginals that hold it, and the same as one where the other
+        attributes have one value.
         """
         own = self._known.get(clique)
         low = np.zeros(counts.shape) if own is None else own.low
@@ -143,7 +144,10 @@ class ProvedIntervals:
         for part in self.inside(clique):
             if part.clique != clique:
                 kept = [n if a in part.clique else 1 for a, n in zip(clique, counts.shape, strict=True)]
-                low, high = met_ends(low, high, np.zeros(counts.shape), part.high.reshape(kept))
+                same = part.high.size == counts.size
+                least = part.low.reshape(kept) if same else np.zeros(counts.shape)
+                low, high = met_ends(low, high, least, part.high.reshape(kept))
+                basis = part.basis if same and own is None else basis
         value = np.clip(counts, low, high)
         return MarginalAnswer(clique, value, low, high, basis if np.isfinite(high).all() else "uncertified")
 
