@@ -193,3 +193,24 @@ def test_no_more_is_kept_than_is_allowed_and_nothing_that_is_not_enough():
     just = _reserve(run, Fraction(1, 10), most=needed / run.total)
     assert just.price == needed
     assert just.missing == tuple(pairs_below(run.domain, run.workload))
+
+
+def test_nothing_is_kept_for_pairs_of_which_a_sweep_would_tell_nothing():
+    """Columns of one group each, where the number of rows is public, have no residuals."""
+    run = _run(TEN)
+    pairs = tuple(pairs_below(run.domain, run.workload))
+    groups = [[0] if i < 3 else range(n) for i, n in enumerate(TEN)]
+    merging = Merging(run.domain, tuple(np.array(g) for g in groups), tuple(np.full(n, 1 / n) for n in TEN))
+
+    def plan(cliques, price):
+        return SweepPlan.of(run.curator.relation, merging, cliques, price, rounded=run.rounded)
+
+    direct, start = direct_bars(run, pairs), run.total / 10
+    reserve = BarsReserve(run.domain, ProvedIntervals(), plan, direct, BETA, run.total, pairs, start)
+    assert reserve.price > 0
+    told = {(f"a{i}",): np.full(n, 1.9 * min(direct.values())) for i, n in enumerate(TEN) if i >= 3}
+    for clique, high in told.items():
+        reserve.intervals.add(_within(clique, np.zeros(high.shape), high))
+    reserve.bounded({})
+    assert reserve.missing == (("a0", "a1"), ("a0", "a2"), ("a1", "a2"))
+    assert reserve.price == 0

@@ -138,7 +138,7 @@ class BarsReserve:
     def __post_init__(self) -> None:
         told = self._told({})
         self.missing = tuple(pair for pair in self.missing if pair not in told)
-        self._find_price()
+        self.price = (self._least_price() if self.missing else None) or Fraction(0)
 
     def measured(self, plan: SweepPlan, beta: Fraction) -> None:
         """Leave out the pairs that have short bars by what a round will measure; `beta` is that of its bars."""
@@ -162,21 +162,28 @@ class BarsReserve:
     def _leave_out(self, short: AbstractSet[Clique]) -> None:
         if short:
             self.missing = tuple(pair for pair in self.missing if pair not in short)
-            self._find_price()
+            found = self._least_price() if self.missing else Fraction(0)
+            if found is not None:  # a little more where precisions, which are taken in steps, fall badly
+                self.price = found
 
     def betas(self, swept: SweepPlan | Sweep) -> dict[Clique, Fraction]:
         """β of each cell of the pairs that a sweep is over, which all have the same part of it."""
         return swept.beta_of_cells(self.beta, PAIRS, alike=True)
 
-    def _find_price(self) -> None:
-        """The least price that is enough, but for one hundredth, sought from the present one on."""
-        self.price, tried = Fraction(0), min(self.price, self.most)
+    def _least_price(self) -> Fraction | None:
+        """The least price that is enough, but for one hundredth, sought from the present one on; None where `most`
+        is not. It is 0 where a sweep would tell nothing of what is missing: columns of one group each, public rows.
+        """
+        tried, found = min(self.price, self.most), None
         widest = {pair: self.widest[pair] for pair in self.missing}
-        for _ in range(TURNS if self.missing else 0):
+        for _ in range(TURNS):
             plan = self.plan(self.missing, tried)
             ratio = max(plan.bars_over(widest, self.betas(plan)).values(), default=0.0)
-            if 0 < ratio <= 1:
-                self.price = min(self.price or self.most, tried)
-            if CLOSE <= ratio <= 1 or not ratio or (ratio > 1 and tried == self.most):
+            if ratio == 0:
+                return Fraction(0)
+            if ratio <= 1:
+                found = tried if found is None else min(found, tried)
+            if CLOSE <= ratio <= 1 or (ratio > 1 and tried == self.most):
                 break
             tried = min(rounded_down(tried * Fraction(ratio * ratio * AIM)), self.most)
+        return found
