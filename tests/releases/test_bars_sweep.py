@@ -15,7 +15,8 @@ from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain
 from understudy.query.merging import Merging
 from understudy.query.workload import Workload
-from understudy.releases.adaptive.bars_sweep import CLOSE, BarsForecast, BarsReserve
+from understudy.releases.adaptive.adaptive import adaptive
+from understudy.releases.adaptive.bars_sweep import CLOSE, MOST, BarsForecast, BarsReserve
 from understudy.releases.adaptive.rule import bars_forecast, told
 from understudy.releases.adaptive.sweep import PAIRS, SweepPlan
 from understudy.releases.adaptive.sweep_choice import pairs_below
@@ -214,3 +215,20 @@ def test_nothing_is_kept_for_pairs_of_which_a_sweep_would_tell_nothing():
     reserve.bounded({})
     assert reserve.missing == (("a0", "a1"), ("a0", "a2"), ("a1", "a2"))
     assert reserve.price == 0
+
+
+def test_columns_of_one_value_have_pairs_that_need_no_sweep():
+    """Where the number of rows is public, so is a pair of them: its direct bar is 0, and so is what is told."""
+    sizes = (1, 1, *TEN)
+    domain = _domain(sizes)
+    run = make(
+        epsilon=0.1,
+        domain=domain,
+        workload=Workload.all_marginals(domain, 3),
+        table=codes(rows=30_000, sizes=sizes),
+        neighbours=REPLACE,
+    )
+    outcome = adaptive(run)
+    assert 0 < outcome.proof["shares"]["guard"] < MOST
+    (told,) = (answer for answer in outcome.also if answer.clique == ("a0", "a1"))
+    assert (told.low, told.high) == (30_000, 30_000)

@@ -399,9 +399,11 @@ class _Adaptive:
         """What is kept for a sweep that is there for the bars of pairs alone; from now on the rule has its share.
 
         There is none where it would take too much, and where all pairs have short bars by those of their columns.
+        Pairs of columns of one value are public where the number of rows is: a direct question has a bar of 0.
         """
-        run, pairs = self.run, tuple(self._pairs)
-        direct = direct_bars(run, pairs) if self.rule.for_bars and self._taken.rounds else {}
+        run = self.run
+        bars_of = direct_bars(run, self._pairs) if self.rule.for_bars and self._taken.rounds else {}
+        direct = {pair: bar for pair, bar in bars_of.items() if bar > 0}
         if not direct:
             return None
         whole = run.total * (1 - ROWS_SHARE)
@@ -412,7 +414,8 @@ class _Adaptive:
 
         swept = replace(self.rule, guard=MOST)
         beta = self._beta_of(swept).sweep
-        bars = BarsReserve(run.domain, self.evidence.intervals, plan, direct, beta, most, pairs, most / 2)
+        intervals, pairs = self.evidence.intervals, tuple(direct)
+        bars = BarsReserve(run.domain, intervals, plan, direct, beta, most, pairs, most / 2)
         if not bars.price:
             return None
         self._share(bars.price / whole)

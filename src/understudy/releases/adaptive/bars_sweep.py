@@ -172,7 +172,7 @@ class BarsReserve:
 
     def _least_price(self) -> Fraction | None:
         """The least price that is enough, but for one hundredth, sought from the present one on; None where `most`
-        is not. It is 0 where a sweep would tell nothing of what is missing: columns of one group each, public rows.
+        is not. It is 0 where a sweep would tell nothing of what is missing: public rows, and one group in columns.
         """
         tried, found = min(self.price, self.most), None
         widest = {pair: self.widest[pair] for pair in self.missing}
