@@ -25,7 +25,7 @@ from adaptive_table import (
     make,
     mean_tvd,
 )
-from counted import Killed, Rows
+from counted import Cells, Killed, Rows
 from hash_orders import printed_in_every_order
 from release_runs import covered, furthest, same
 from statistical import assert_covers
@@ -558,3 +558,23 @@ def _declared():
         "understudy: 1\nname: t\nsource: t.csv\nneighbours: add-remove\n"
         f"budget: {{epsilon: 10, delta: 1e-9}}\nattributes:\n{fields}"
     )
+
+
+@pytest.mark.parametrize(("epsilon", "neighbours"), [(2.5e-5, ADD), (1e-5, REPLACE), (1.5e-5, REPLACE)])
+def test_where_rounds_cost_more_than_is_left_the_columns_get_the_whole_price(epsilon, neighbours):
+    """So many people that pairs could be told, at a price of which no part buys a look at gaps."""
+    table = np.zeros((2,) * 4, np.int64)
+    table[0] = 10**9
+    table[1, 1] = 2 * 10**9
+    domain = Domain(tuple(Bins.integers(f"a{i}", 0, 1) for i in range(4)))
+    run = make(
+        epsilon=epsilon,
+        domain=domain,
+        workload=Workload.all_marginals(domain, 3),
+        truth=Cells(domain, table),
+        neighbours=neighbours,
+    )
+    outcome = adaptive(run)
+    assert outcome.proof["rounds"] == 0
+    assert run.spent.units <= run.budget.cap.units
+    assert covered(run, outcome)

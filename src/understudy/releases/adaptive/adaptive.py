@@ -263,9 +263,9 @@ class _Adaptive:
         """All 1-way marginals, larger ones for more; then rare values are merged, and a first tree is fitted.
 
         Where no pair of attributes has more than one group each, a round or a sweep could tell no more than 1-way
-        marginals do, and where all pairs have more cells than can be measured, it could tell nothing: the 1-way
-        marginals are measured again, for all that is left, and merged by both measurements. What buys no noise
-        that can be drawn stays in the ledger.
+        marginals do, and where all pairs have more cells than can be measured, or noise that can be drawn costs
+        more than a round has, it could tell nothing: the 1-way marginals are measured again, for all that is left,
+        and merged by both measurements. What buys no noise that can be drawn stays in the ledger.
         """
         run, evidence = self.run, self.evidence
         marginals = [Marginal(run.domain, (name,)) for name in run.domain.names]
@@ -291,7 +291,7 @@ class _Adaptive:
             evidence.prove(evidence.plain, first.clique, answer.noisy, answer.error)
             if first.counts.size > 1:
                 one_way.first(first.clique[0], first.counts, first.variance, shares[first.clique[0]])
-        self.useful = self._any_useful(merging)
+        self.useful = self._any_useful(merging) and self._can_look()
         if len(self.candidates) and not self.useful:
             known = self._again(marginals, known)
             merging = self._merged(known)
@@ -361,6 +361,11 @@ class _Adaptive:
     def _any_useful(self, merging: Merging) -> bool:
         """Whether some candidate has two attributes with more than one group of values, and can be measured."""
         return bool(self.candidates.useful(merging.coarse).any())
+
+    def _can_look(self) -> bool:
+        """Whether what is left pays for gaps in each round: the first is the cheapest."""
+        rounds = (self.unspent.left - self._kept) * min(self.rule.round_shares())
+        return self.evidence.can_measure(max(rounds * self.rule.select * Fraction(9, 10), Fraction(0)))
 
     def _plan(
         self, learner: Learner, cliques: Sequence[Clique], price: Fraction, weights: Sequence[Fraction]
