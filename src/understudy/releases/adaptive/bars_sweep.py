@@ -4,6 +4,7 @@ Example: at epsilon 0.1 a sweep over pairs takes more from the rounds than it te
 Without one, pairs that no round measured have bars that are made of others, up to 2.4 times as long as those of
 direct questions, which have an equal part of the price each. Residuals serve all pairs at once, so that a sixth
 to a half of the parts of all pairs is enough to have none longer: a tenth of the price on that table.
+Cells of merged values are left out of this: no sweep over groups tells of them.
 
 How much of the price that takes is found once rare values have been merged, which makes residuals fewer, and so
 much is kept for it (`BarsReserve`). Pairs whose bars are short by what a round measures, by the last noisy gaps,
