@@ -1,9 +1,9 @@
 """How far off a release's marginals would be, method by method, before anything is spent.
 
 The lengths of intervals follow from the prices of what a method measures, and so from public numbers alone: none
-will be longer, and some are cut off at 0. An adaptive release may end otherwise: cells of values that it merges have
-longer ones, and so have all marginals where it makes no rounds, as the noise turns out. Where the table decides what
-is measured, nothing is known beforehand, and nothing is claimed.
+will be longer, and some are cut off at 0. An adaptive release may end otherwise: cells of values that it merges
+have longer ones, and so have all marginals where it makes no rounds, as the noise turns out. Where the table
+decides what is measured, nothing is known beforehand, and nothing is claimed.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ def _first_marginals(run: Run, rule: Rule) -> _Told:
 
 
 def _last_sweep(evidence: Evidence, rule: Rule) -> _Told:
-    """What the last sweep measures, by its share of the price; merging makes it less noisy where a value stays alone."""
+    """What the last sweep measures, by its share of the price; merging makes it less noisy for values alone."""
     run = evidence.run
     if rule.for_bars:
         return _pairs_as_asked_directly(evidence)
