@@ -5,8 +5,9 @@
 
 Where the merging leaves no pair to look at, or the workload has none, the 1-way marginals get the whole price.
 
-How much each step may spend is decided by public numbers (`rule`). The rounds are in `rounds`, the stand-in and
-what it learns in `learner`, sweeps in `sweep`, the combination in `shrink`, what is told in `steps_taken`.
+How much each step may spend is decided by public numbers (`rule`). The first step is in `first_marginals`, the
+rounds are in `rounds`, the stand-in and what it learns in `learner`, sweeps in `sweep` and `bars_sweep`, the
+combination in `shrink`, what is told in `steps_taken`.
 """
 
 from __future__ import annotations
@@ -26,26 +27,22 @@ from understudy.privacy.cost import rounded_down
 from understudy.privacy.price import Price
 from understudy.query.constraint import Constraint
 from understudy.query.marginal import Marginal
-from understudy.query.merging import Merging
 from understudy.releases.adaptive.bars_sweep import MOST, MOST_OF_LEFT, BarsReserve
 from understudy.releases.adaptive.beta import ROWS_PART, BetaShares
-from understudy.releases.adaptive.learner import ROUGH, Learner
-from understudy.releases.adaptive.likely_counts import likely_counts
-from understudy.releases.adaptive.one_way import OneWayBars, OneWayShares
+from understudy.releases.adaptive.first_marginals import FirstMarginals
+from understudy.releases.adaptive.learner import Learner
 from understudy.releases.adaptive.pick import Candidates
 from understudy.releases.adaptive.rounds import Rounds
 from understudy.releases.adaptive.rows import ANSWERED, WEIGHED, AdaptiveStandIn
 from understudy.releases.adaptive.rule import (
     ROWS_SHARE,
     Rule,
-    first_prices,
     least_first,
     limits_of,
     rule_for,
     told,
     triples_are_few,
 )
-from understudy.releases.adaptive.sequential import HIGH_LEVELS, LEVELS
 from understudy.releases.adaptive.shrink import combined
 from understudy.releases.adaptive.steps_taken import StepsTaken
 from understudy.releases.adaptive.sweep import SMALL, Sweep, SweepPlan
@@ -55,7 +52,6 @@ from understudy.releases.run import Outcome, Run
 from understudy.releases.small_marginals import below, direct_bars
 from understudy.releases.target import pair_weights, triples_with
 from understudy.releases.unspent import UnspentPrice
-from understudy.standin.measurement import Measurement
 
 Values = NDArray[np.float64]
 
@@ -157,10 +153,6 @@ class _Adaptive:
     unspent: UnspentPrice
     rule: Rule
     constraints: tuple[Constraint, ...]
-    useful: bool = True
-    """Whether the first noise left some pair to look at."""
-    measured_again: bool = False
-    """Whether the 1-way marginals were measured for all the rest, as no pair could be looked at."""
 
     @property
     def run(self) -> Run:
@@ -183,8 +175,8 @@ class _Adaptive:
     def _taken(self) -> StepsTaken:
         return StepsTaken(
             pairs=bool(len(self.candidates)),
-            useful=self.useful,
-            measured_again=self.measured_again,
+            useful=self.first.useful,
+            measured_again=self.first.measured_again,
             private_rows=self.evidence.private_rows,
         )
 
@@ -197,13 +189,19 @@ class _Adaptive:
         return Candidates.of(self.run.workload, triples=self.rule.triples)
 
     @cached_property
+    def first(self) -> FirstMarginals:
+        return FirstMarginals(
+            self.evidence, self.unspent, self.rule, self.candidates, self.beta, self.constraints
+        )
+
+    @cached_property
     def below(self) -> list[Clique]:
         """The 1-way and 2-way marginals that are told whether or not the workload lists them."""
         return [*((name,) for name in self.run.domain.names), *self._pairs]
 
     def outcome(self) -> Outcome:
         """Buy everything, and answer."""
-        learner, one_way = self._first()
+        learner, one_way = self.first.learnt()
         plan, bars = self._planned(learner), self._kept_for_bars(learner)
         rounds = Rounds(
             self.evidence,
@@ -257,91 +255,6 @@ class _Adaptive:
         for interval in rounds.one_way.intervals():
             self.evidence.intervals.add(interval)
 
-    # ---- first marginals
-
-    def _first(self) -> tuple[Learner, OneWayBars]:
-        """All 1-way marginals, larger ones for more; then rare values are merged, and a first tree is fitted.
-
-        Where no pair of attributes has more than one group each, a round or a sweep could tell no more than 1-way
-        marginals do, and where all pairs have more cells than can be measured, or noise that can be drawn costs
-        more than a round has, it could tell nothing: the 1-way marginals are measured again, for all that is left,
-        and merged by both measurements. What buys no noise that can be drawn stays in the ledger.
-        """
-        run, evidence = self.run, self.evidence
-        marginals = [Marginal(run.domain, (name,)) for name in run.domain.names]
-        whole = self.unspent.left
-        if len(self.candidates):
-            whole = max(run.total * self.rule.first * (1 - self.rule.guard), least_first(run.domain))
-        prices = self._first_prices(whole)
-        public = not evidence.private_rows
-        again = (HIGH_LEVELS if self._sweeps_workload else LEVELS) if len(self.candidates) else ()
-        shares = {
-            name: OneWayShares.of(run.domain, name, self.beta.one_way, again, rows_public=public)
-            for name in run.domain.names
-        }
-        own = next(iter(shares.values())).own  # the same for all
-        found = run.measure("first", marginals, [Price("rho", price) for price in prices], beta=own)
-        known = [
-            Measurement(marginal.by, answer.noisy, 1 / evidence.precision(price))
-            for marginal, answer, price in zip(marginals, found, prices, strict=True)
-        ]
-        merging = self._merged(known)
-        one_way = OneWayBars(merging, float(run.curator.rows) if public else None, run.rounded)
-        for answer, first in zip(found, known, strict=True):
-            evidence.prove(evidence.plain, first.clique, answer.noisy, answer.error)
-            if first.counts.size > 1:
-                one_way.first(first.clique[0], first.counts, first.variance, shares[first.clique[0]])
-        self.useful = self._any_useful(merging) and self._can_look()
-        if len(self.candidates) and not self.useful:
-            known = self._again(marginals, known)
-            merging = self._merged(known)
-        learner = Learner(evidence, merging, self.constraints, self.rule.cells)
-        for own_table, begin in zip(known, merging.starts, strict=True):
-            merged = np.add.reduceat(own_table.counts, begin)
-            spread = own_table.counts.size / merged.size * own_table.variance
-            learner.first(Measurement(own_table.clique, merged, spread))
-        learner.refit(ROUGH)
-        return learner, one_way
-
-    def _first_prices(self, whole: Fraction) -> list[Fraction]:
-        """What each 1-way marginal is measured for, taken from what is left."""
-        return [self.unspent.spend(part) for part in first_prices(self.run.domain, whole).values()]
-
-    def _again(self, marginals: Sequence[Marginal], known: Sequence[Measurement]) -> list[Measurement]:
-        """Measure the 1-way marginals for all that is left; averages of both measurements, by precision.
-
-        The bars have the part of β that rounds and a sweep would have had. Whether they are told depends on the
-        first noise alone, and they use the second alone: given the first, they fail with that probability at most.
-        """
-        run, evidence = self.run, self.evidence
-        if not all(map(evidence.can_measure, first_prices(run.domain, self.unspent.left).values())):
-            return [*known]
-        self.measured_again = True
-        prices = self._first_prices(self.unspent.left)
-        beta = self.beta.after_first / len(marginals)
-        found = run.measure("first again", marginals, [Price("rho", price) for price in prices], beta=beta)
-        both = []
-        for old, answer, price in zip(known, found, prices, strict=True):
-            evidence.prove(evidence.plain, old.clique, answer.noisy, answer.error)
-            both.append(old.averaged(Measurement(old.clique, answer.noisy, 1 / evidence.precision(price))))
-        return both
-
-    def _merged(self, known: Sequence[Measurement]) -> Merging:
-        """Rare values together, but for attributes that a constraint speaks of: it is about their values."""
-        merging = Merging.of(
-            self.run.domain,
-            [m.counts for m in known],
-            self.rule.merge,
-            [likely_counts(m.counts, m.variance) for m in known],
-        )
-        kept = {name for constraint in self.constraints for name in constraint.clique}
-        use = [self.evidence.plain if name in kept else merging for name in self.run.domain.names]
-        return Merging(
-            self.run.domain,
-            tuple(m.starts[i] for i, m in enumerate(use)),
-            tuple(m.shares[i] for i, m in enumerate(use)),
-        )
-
     # ---- the last sweep
 
     @property
@@ -357,15 +270,6 @@ class _Adaptive:
         plan = self._plan(learner, workload.cliques, price, workload.weights)
         direct = direct_bars(self.run, (*workload, *below(workload)))
         return plan.with_small_bars(self.run.curator.relation, price, direct, self.beta.sweep)
-
-    def _any_useful(self, merging: Merging) -> bool:
-        """Whether some candidate has two attributes with more than one group of values, and can be measured."""
-        return bool(self.candidates.useful(merging.coarse).any())
-
-    def _can_look(self) -> bool:
-        """Whether what is left pays for gaps in each round: the first is the cheapest."""
-        rounds = (self.unspent.left - self._kept) * min(self.rule.round_shares())
-        return self.evidence.can_measure(max(rounds * self.rule.select * Fraction(9, 10), Fraction(0)))
 
     def _plan(
         self, learner: Learner, cliques: Sequence[Clique], price: Fraction, weights: Sequence[Fraction]
