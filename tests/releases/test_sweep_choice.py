@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from pyarrow import csv
 
 from adaptive_table import ADD, DOMAIN, TRIPLES, codes, make, mean_tvd
+from counted import Cells
 from release_runs import run_over
 from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain
@@ -35,6 +36,7 @@ from understudy.releases.adaptive.sweep_choice import (
     pairs_below,
 )
 from understudy.releases.evidence import Evidence
+from understudy.releases.target import weighted_for
 from understudy.table.source import in_memory
 from understudy.table.truth import Truth
 
@@ -189,3 +191,15 @@ def test_the_choice_on_a_real_table_is_within_7_per_cent_of_the_best(name, epsil
         errors[order] = float(np.mean([released(seed) for seed in (1, 2)]))
     assert taken is not None
     assert errors[taken.order if taken.share else None] <= 1.07 * min(errors.values()), errors
+
+
+def test_triples_with_a_target_whose_noise_cannot_be_drawn_are_not_swept():
+    """Combinations of 60 by 60 by 60 cells need 60 times as large noise as those of a pair."""
+    domain = Domain(tuple(Bins.integers(f"a{i}", 0, 59) for i in range(3)))
+    workload = weighted_for(Workload.all_marginals(domain, 3), "a0")
+    rule = rule_for(domain, workload, precision=4e-8, rows=1e9, target="a0")
+    assert (rule.guard, rule.guard_order, rule.target) == (Fraction(3, 5), 2, None)
+    rates = np.exp(0.5 * np.random.default_rng(1).normal(size=domain.shape()))
+    table = Cells(domain, np.rint(1e9 * rates / rates.sum()).astype(np.int64))
+    run = run_over(table, workload, epsilon=Fraction(1, 2000), delta=1e-6, neighbours=Neighbours.REPLACE)
+    assert adaptive(replace(run, target="a0")).proof["shares"]["guard"] == 0.6

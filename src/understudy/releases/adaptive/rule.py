@@ -9,11 +9,12 @@ from statistics import median
 
 from understudy.domain.domain import Domain
 from understudy.errors import ParameterError, TooLargeError
+from understudy.mechanism.matrix.residual_plan import Residuals
 from understudy.query.workload import Workload
 from understudy.rational import MIN_PARAMETER
 from understudy.releases.adaptive.bars_sweep import BarsForecast
-from understudy.releases.adaptive.sweep_choice import SweepForecast, can_sweep, pairs_below
-from understudy.releases.target import triples_with
+from understudy.releases.adaptive.sweep_choice import SweepForecast, can_be_drawn, can_sweep, pairs_below
+from understudy.releases.target import pair_weights, triples_with
 
 ROWS_SHARE = Fraction(1, 100)
 """Of the price, for the number of rows where that is private."""
@@ -168,7 +169,9 @@ def rule_for(
         triples=triples_are_few(workload),
         for_bars=for_bars,
         target=target
-        if _sweeps_triples(domain, workload, target, limits.swept) and order and guard
+        if guard
+        and order
+        and _sweeps_triples(domain, workload, target, limits.swept, float(guard) * precision)
         else None,
     )
 
@@ -224,10 +227,19 @@ TARGETED_SWEEP = Fraction(3, 5)
 epsilon 1."""
 
 
-def _sweeps_triples(domain: Domain, workload: Workload, target: str | None, swept: int) -> bool:
-    """Whether the triples with a target fit into a sweep over pairs."""
-    triples = triples_with(target, workload)
-    return bool(triples) and can_sweep(domain, [*pairs_below(domain, workload), *triples], swept)
+def _sweeps_triples(
+    domain: Domain, workload: Workload, target: str | None, swept: int, precision: float
+) -> bool:
+    """Whether the triples with a target fit into a sweep over pairs, and their noise can be drawn; `precision` is
+    what the sweep's price buys on one marginal.
+    """
+    pairs, triples = pairs_below(domain, workload), triples_with(target, workload)
+    if not triples or not can_sweep(domain, [*pairs, *triples], swept):
+        return False
+    weights = [*pair_weights(target, pairs), *[1] * len(triples)]
+    residuals = Residuals.of(Workload.of(domain, [*pairs, *triples], list(map(Fraction, weights))))
+    precisions = residuals.precisions()
+    return can_be_drawn(precisions * precision / float(residuals.price @ precisions))
 
 
 def _sweeps(domain: Domain, workload: Workload, target: str | None) -> list[tuple[Fraction, int]]:
