@@ -17,6 +17,7 @@ from understudy.query.merging import Merging
 from understudy.query.workload import Workload
 from understudy.releases.adaptive.adaptive import adaptive
 from understudy.releases.adaptive.bars_sweep import CLOSE, MOST, BarsForecast, BarsReserve
+from understudy.releases.adaptive.beta import BetaShares
 from understudy.releases.adaptive.rule import bars_forecast, told
 from understudy.releases.adaptive.sweep import PAIRS, SweepPlan
 from understudy.releases.adaptive.sweep_choice import pairs_below
@@ -232,3 +233,22 @@ def test_columns_of_one_value_have_pairs_that_need_no_sweep():
     assert 0 < outcome.proof["shares"]["guard"] < MOST
     (told,) = (answer for answer in outcome.also if answer.clique == ("a0", "a1"))
     assert (told.low, told.high) == (30_000, 30_000)
+
+
+def test_the_certificate_tells_the_shares_of_beta_that_bars_were_made_by():
+    """All that was kept for a sweep may go to the last round: the sweep's part of β was set aside all the same."""
+    sizes = (3, 7, 7, 4, 4, 7, 4)
+    domain = _domain(sizes)
+    run = make(
+        epsilon=0.2,
+        domain=domain,
+        workload=Workload.all_marginals(domain, 3),
+        table=codes(rows=2920, sizes=sizes),
+        neighbours=REPLACE,
+        seed=0,
+    )
+    outcome = adaptive(run)
+    assert outcome.proof["shares"]["guard"] == 0
+    used = BetaShares.of(run.beta, private_rows=False, pairs=True, sweep=True, sweeps_workload=False)
+    told = {name: float(share) for name, share in vars(used).items() if share}
+    assert outcome.proof["bars"]["beta"] == told

@@ -394,6 +394,6 @@ class _Adaptive:
             "cells": learner.model.cells,
             "most_cells": rule.cells,
             "beta": float(self.run.beta),
-            "bars": self._taken.bars(self.beta, rounds, swept),
+            "bars": self._taken.bars(rounds.beta, rounds, swept),
             "rows_error": max(rows - low, high - rows),
         }
