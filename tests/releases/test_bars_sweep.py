@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
 
@@ -11,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adaptive_table import ADD, REPLACE, codes, make
+from counted import Cells
 from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain
 from understudy.query.merging import Merging
@@ -24,6 +26,7 @@ from understudy.releases.adaptive.sweep_choice import pairs_below
 from understudy.releases.evidence import Evidence, Interval, ProvedIntervals
 from understudy.releases.run import Run
 from understudy.releases.small_marginals import direct_bars
+from understudy.releases.target import weighted_for
 
 BETA = Fraction(3, 100)
 
@@ -252,3 +255,21 @@ def test_the_certificate_tells_the_shares_of_beta_that_bars_were_made_by():
     used = BetaShares.of(run.beta, private_rows=False, pairs=True, sweep=True, sweeps_workload=False)
     told = {name: float(share) for name, share in vars(used).items() if share}
     assert outcome.proof["bars"]["beta"] == told
+
+
+def test_a_sweep_for_bars_leaves_each_round_enough_to_look_at_gaps():
+    """At an epsilon so small that noise for the gaps could not be drawn beside what such a sweep takes."""
+    domain = _domain((100, 3, 10))
+    rng = np.random.default_rng(349)
+    rates = [rng.dirichlet(np.full(n, 0.3)) for n in domain.shape()]
+    table = rates[0][:, None, None] * rates[1][:, None] * rates[2]
+    run = make(
+        truth=Cells(domain, np.rint(1_112_600 * table / table.sum()).astype(np.int64)),
+        domain=domain,
+        workload=weighted_for(Workload.all_marginals(domain, 2), "a0"),
+        epsilon=Fraction(1, 25_019),
+        delta=Fraction(1, 10**7),
+        neighbours=ADD,
+        seed=349,
+    )
+    assert adaptive(replace(run, target="a0")).proof["shares"]["guard"] == 0

@@ -307,7 +307,8 @@ class _Adaptive:
     def _kept_for_bars(self, learner: Learner) -> BarsReserve | None:
         """What is kept for a sweep that is there for the bars of pairs alone; from now on the rule has its share.
 
-        There is none where it would take too much, and where all pairs have short bars by those of their columns.
+        There is none where it would take too much, or leave rounds too little to look at gaps, and where all pairs
+        have short bars by those of their columns.
         Pairs of columns of one value are public where the number of rows is: a direct question has a bar of 0.
         """
         run = self.run
@@ -325,7 +326,7 @@ class _Adaptive:
         beta = self._beta_of(swept).sweep
         intervals, pairs = self.evidence.intervals, tuple(direct)
         bars = BarsReserve(run.domain, intervals, plan, direct, beta, most, pairs, most / 2)
-        if not bars.price:
+        if not bars.price or not self.first.can_look(bars.price):
             return None
         self._share(bars.price / whole)
         return bars

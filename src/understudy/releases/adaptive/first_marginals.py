@@ -16,7 +16,6 @@ from understudy.privacy.price import Price
 from understudy.query.constraint import Constraint
 from understudy.query.marginal import Marginal
 from understudy.query.merging import Merging
-from understudy.releases.adaptive.bars_sweep import MOST
 from understudy.releases.adaptive.beta import BetaShares
 from understudy.releases.adaptive.learner import ROUGH, Learner
 from understudy.releases.adaptive.likely_counts import likely_counts
@@ -87,7 +86,7 @@ class FirstMarginals:
             evidence.prove(evidence.plain, first.clique, answer.noisy, answer.error)
             if first.counts.size > 1:
                 one_way.first(first.clique[0], first.counts, first.variance, shares[first.clique[0]])
-        self.useful = self._any_useful(merging) and self._can_look()
+        self.useful = self._any_useful(merging) and self.can_look(run.total * self.rule.guard)
         if len(self.candidates) and not self.useful:
             known = self._again(marginals, known)
             merging = self._merged(known)
@@ -142,8 +141,7 @@ class FirstMarginals:
         """Whether some candidate has two attributes with more than one group of values, and can be measured."""
         return bool(self.candidates.useful(merging.coarse).any())
 
-    def _can_look(self) -> bool:
-        """Whether what is left pays for gaps in each round: the first is the cheapest."""
-        kept = MOST if self.rule.for_bars else self.rule.guard
-        rounds = (self.unspent.left - self.run.total * kept) * min(self.rule.round_shares())
+    def can_look(self, kept: Fraction) -> bool:
+        """Whether what is left beside what is `kept` pays for gaps in each round: the first is the cheapest."""
+        rounds = (self.unspent.left - kept) * min(self.rule.round_shares())
         return self.evidence.can_measure(max(rounds * self.rule.select * Fraction(9, 10), Fraction(0)))
