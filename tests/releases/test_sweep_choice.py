@@ -22,6 +22,7 @@ from release_runs import run_over
 from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain
 from understudy.errors import ParameterError
+from understudy.noise.law import MAX_VARIANCE
 from understudy.privacy.relation import Neighbours, Relation
 from understudy.query.merging import Merging, simplex
 from understudy.query.workload import Workload
@@ -116,6 +117,22 @@ def test_no_sweep_is_planned_whose_noise_cannot_be_drawn():
         price = Fraction(2, 5) * Fraction(precision) / 2  # 1/σ² is twice the price of a row that is added
         with nullcontext() if drawn else pytest.raises(ParameterError, match="variance"):
             SweepPlan.of(relation, plain, swept, price, rounded=False)
+
+
+@pytest.mark.parametrize(("order", "least"), [(3, 2.0), (2, 100.0)])
+def test_a_sweep_of_the_workload_can_be_drawn_where_half_of_it_goes_to_small_bars(order, least):
+    """All but a hundredth of it where there are pairs alone."""
+    large = Domain(tuple(Bins.integers(f"a{i}", 0, 59) for i in range(4)))
+    whole, pairs = (Fraction(7, 10), 0), (Fraction(7, 10), 2)
+
+    def least_precision(option: tuple[Fraction, int]) -> float:
+        tried = np.logspace(-20, -5, 3001)
+        return min(p for p in tried if forecast(p, 1e10, large, order).can_be_drawn(*option))
+
+    for share, swept in (whole, pairs):
+        smallest = 0.7 * forecast(1.0, 1e10, large, order)._plan(swept)[1].min() * MAX_VARIANCE
+        margin = 3 * (1 if swept else least)
+        assert least_precision((share, swept)) * smallest == pytest.approx(margin, rel=0.02)
 
 
 def test_where_plain_noise_has_no_cell_as_wrong_as_a_stand_in_all_is_swept():

@@ -2,8 +2,8 @@
 
 The lengths of intervals follow from the prices of what a method measures, and so from public numbers alone: none
 will be longer, and some are cut off at 0. An adaptive release may end otherwise: cells of values that it merges
-have longer ones, and so have all marginals where it makes no rounds, as the noise turns out. Where the table
-decides what is measured, nothing is known beforehand, and nothing is claimed.
+have longer ones, and so may pairs that no round measures, and all marginals where it makes no rounds, as the noise
+turns out. Where the table decides what is measured, nothing is known beforehand, and nothing is claimed.
 """
 
 from __future__ import annotations

@@ -54,6 +54,8 @@ from understudy.mechanism.matrix.one_marginal import MAX_WEIGHT
 from understudy.mechanism.matrix.residual_plan import Residuals
 from understudy.noise.law import MAX_VARIANCE
 from understudy.query.workload import Workload
+from understudy.releases.adaptive.sweep import MOST_SMALL
+from understudy.releases.residual.small_bars import MOST
 
 Values = NDArray[np.float64]
 
@@ -177,9 +179,14 @@ class SweepForecast:
         return max(float(error), 1e-12)
 
     def can_be_drawn(self, share: Fraction, order: int) -> bool:
-        """Whether noise can be drawn for all residuals: that of a small price on a huge table may be too large."""
+        """Whether noise can be drawn for all residuals: that of a small price on a huge table may be too large.
+
+        Of a sweep over the workload, a part of the price may go to shorter bars of small marginals (`small_bars`).
+        """
         _, precisions = self._plan(order)
-        return can_be_drawn(precisions * float(share) * self.precision)
+        larger = any(len(clique) > 2 for clique in self.workload)
+        left = 1.0 if order else 1 - (MOST_SMALL if larger else MOST)
+        return can_be_drawn(precisions * float(share) * self.precision * left)
 
     def _plan(self, order: int) -> tuple[Residuals, Values]:
         """What a sweep of this order measures, and how precisely if the whole price buys 1 on one marginal."""
