@@ -52,6 +52,7 @@ from understudy.releases.adaptive.adaptive import adaptive
 from understudy.releases.adaptive.rows import ANSWERED
 from understudy.releases.adaptive.rule import Rule, rule_for
 from understudy.releases.evidence import Evidence
+from understudy.releases.forecast_errors import of_adaptive
 from understudy.releases.release import Release
 from understudy.releases.run import Outcome, Progress, Run
 from understudy.standin.graphical.model import Constraint
@@ -151,6 +152,20 @@ def test_what_cannot_be_paid_is_refused_before_the_first_step():
         adaptive(run)
     assert run.curator._truth.looks == 0
     assert not ledger.debits()
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "neighbours"), [(1e-5, ADD), (1e-6, ADD), (1e-6, REPLACE), (1e-7, REPLACE)]
+)
+def test_a_price_that_buys_no_column_is_refused_in_words_before_anything_is_counted(epsilon, neighbours):
+    """By the release, and by its dry run: each column, and a private number of rows, takes a least rho."""
+    for begin in (adaptive, lambda run: of_adaptive(run, {})):
+        run = make(epsilon=epsilon, neighbours=neighbours)
+        if neighbours is ADD:
+            run.curator.declaration = replace(run.curator.declaration, rows_at_least=6000)
+        with pytest.raises(RefusedError, match="more noise than can be drawn"):
+            begin(run)
+        assert (run.spent.units, run.curator._truth.looks) == (0, 0)
 
 
 def test_a_pure_budget_is_refused_with_methods_that_would_work():

@@ -20,6 +20,7 @@ from understudy.privacy.price import Price
 from understudy.query.marginal import Marginal
 from understudy.query.workload import Workload
 from understudy.releases.adaptive.beta import BetaShares
+from understudy.releases.adaptive.first_marginals import check_first
 from understudy.releases.adaptive.one_way import OneWayShares
 from understudy.releases.adaptive.rule import (
     ROWS_SHARE,
@@ -126,6 +127,7 @@ def of_adaptive(run: Run, options: Options) -> ForeseenErrors:
     if not rows:
         return unknown(run, options)
     evidence = Evidence(run)
+    check_first(evidence)
     precision = evidence.precision(run.total)
     rule = rule_for(
         run.domain,

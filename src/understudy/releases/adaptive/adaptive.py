@@ -29,7 +29,7 @@ from understudy.query.constraint import Constraint
 from understudy.query.marginal import Marginal
 from understudy.releases.adaptive.bars_sweep import MOST, MOST_OF_LEFT, BarsReserve
 from understudy.releases.adaptive.beta import ROWS_PART, BetaShares
-from understudy.releases.adaptive.first_marginals import FirstMarginals
+from understudy.releases.adaptive.first_marginals import FirstMarginals, check_first
 from understudy.releases.adaptive.learner import Learner
 from understudy.releases.adaptive.pick import Candidates
 from understudy.releases.adaptive.rounds import Rounds
@@ -37,7 +37,6 @@ from understudy.releases.adaptive.rows import ANSWERED, WEIGHED, AdaptiveStandIn
 from understudy.releases.adaptive.rule import (
     ROWS_SHARE,
     Rule,
-    least_first,
     limits_of,
     rule_for,
     told,
@@ -97,7 +96,7 @@ def adaptive(
     run.check_affordable(run.budget.cap)
     _anticipate(run)
     evidence, unspent = Evidence(run), UnspentPrice(run.total)
-    _check_first(evidence)
+    check_first(evidence)
     used = _rows(evidence, unspent, rule, memory, seconds)
     return _Adaptive(evidence, unspent, used, (*run.constraints, *constraints)).outcome()
 
@@ -106,16 +105,6 @@ def _anticipate(run: Run) -> None:
     """Whatever may be looked at, when it is paid for, is counted in the first pass over the rows."""
     pairs = Candidates.of(run.workload, triples=triples_are_few(run.workload)).cliques
     run.curator.anticipate([(), *((name,) for name in run.domain.names), *pairs, *run.workload])
-
-
-def _check_first(evidence: Evidence) -> None:
-    """Refuse a price that does not buy the 1-way marginals, before a private number of rows is bought."""
-    run = evidence.run
-    if evidence.private_rows and run.total * (1 - ROWS_SHARE) < least_first(run.domain):
-        raise RefusedError(
-            "at this price 1-way marginals would have more noise than can be drawn. Nothing was spent. Give a "
-            "larger `epsilon`"
-        )
 
 
 def _rows(

@@ -12,21 +12,34 @@ from fractions import Fraction
 
 import numpy as np
 
+from understudy.errors import RefusedError
 from understudy.privacy.price import Price
 from understudy.query.constraint import Constraint
 from understudy.query.marginal import Marginal
 from understudy.query.merging import Merging
+from understudy.rational import MIN_PARAMETER
 from understudy.releases.adaptive.beta import BetaShares
 from understudy.releases.adaptive.learner import ROUGH, Learner
 from understudy.releases.adaptive.likely_counts import likely_counts
 from understudy.releases.adaptive.one_way import OneWayBars, OneWayShares
 from understudy.releases.adaptive.pick import Candidates
-from understudy.releases.adaptive.rule import Rule, first_prices, least_first
+from understudy.releases.adaptive.rule import ROWS_SHARE, Rule, first_prices, least_first
 from understudy.releases.adaptive.sequential import HIGH_LEVELS, LEVELS
 from understudy.releases.evidence import Evidence
 from understudy.releases.run import Run
 from understudy.releases.unspent import UnspentPrice
 from understudy.standin.measurement import Measurement
+
+
+def check_first(evidence: Evidence) -> None:
+    """Refuse a price that does not buy the 1-way marginals, and the number of rows where it is private."""
+    run, private = evidence.run, evidence.private_rows
+    rows = run.total * ROWS_SHARE if private else Fraction(0)
+    if (private and rows < MIN_PARAMETER) or run.total - rows < least_first(run.domain):
+        raise RefusedError(
+            "at this price 1-way marginals would have more noise than can be drawn. Nothing was spent. Give a "
+            "larger `epsilon`"
+        )
 
 
 @dataclass(eq=False)
