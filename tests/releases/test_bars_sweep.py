@@ -35,13 +35,13 @@ def _domain(sizes) -> Domain:
     return Domain(tuple(Bins.integers(f"a{i}", 0, n - 1) for i, n in enumerate(sizes)))
 
 
-def _run(sizes, order=3, neighbours=REPLACE, epsilon=0.1) -> Run:
+def _run(sizes, order=3, neighbours=REPLACE, epsilon=0.1, rows=6000) -> Run:
     domain = _domain(sizes)
     return make(
         epsilon=epsilon,
         domain=domain,
         workload=Workload.all_marginals(domain, order),
-        table=codes(sizes=sizes),
+        table=codes(rows=rows, sizes=sizes),
         neighbours=neighbours,
     )
 
@@ -223,16 +223,7 @@ def test_nothing_is_kept_for_pairs_of_which_a_sweep_would_tell_nothing():
 
 def test_columns_of_one_value_have_pairs_that_need_no_sweep():
     """Where the number of rows is public, so is a pair of them: its direct bar is 0, and so is what is told."""
-    sizes = (1, 1, *TEN)
-    domain = _domain(sizes)
-    run = make(
-        epsilon=0.1,
-        domain=domain,
-        workload=Workload.all_marginals(domain, 3),
-        table=codes(rows=30_000, sizes=sizes),
-        neighbours=REPLACE,
-    )
-    outcome = adaptive(run)
+    outcome = adaptive(_run((1, 1, *TEN), rows=30_000))
     assert 0 < outcome.proof["shares"]["guard"] < MOST
     (told,) = (answer for answer in outcome.also if answer.clique == ("a0", "a1"))
     assert (told.low, told.high) == (30_000, 30_000)
@@ -240,16 +231,7 @@ def test_columns_of_one_value_have_pairs_that_need_no_sweep():
 
 def test_the_certificate_tells_the_shares_of_beta_that_bars_were_made_by():
     """All that was kept for a sweep may go to the last round: the sweep's part of β was set aside all the same."""
-    sizes = (3, 7, 7, 4, 4, 7, 4)
-    domain = _domain(sizes)
-    run = make(
-        epsilon=0.2,
-        domain=domain,
-        workload=Workload.all_marginals(domain, 3),
-        table=codes(rows=2920, sizes=sizes),
-        neighbours=REPLACE,
-        seed=0,
-    )
+    run = _run((3, 7, 7, 4, 4, 7, 4), epsilon=0.2, rows=2920)
     outcome = adaptive(run)
     assert outcome.proof["shares"]["guard"] == 0
     used = BetaShares.of(run.beta, private_rows=False, pairs=True, sweep=True, sweeps_workload=False)

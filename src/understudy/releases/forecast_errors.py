@@ -45,7 +45,7 @@ from understudy.releases.run import Run
 from understudy.releases.small_marginals import below, direct_bars
 from understudy.releases.smalldb import PLANNED_BY as SMALLDB_PLANNED_BY
 from understudy.releases.smalldb import smalldb_look
-from understudy.releases.target import pair_weights, triples_with
+from understudy.releases.target import pairs_and_triples, triples_with
 
 MEAN_ABSOLUTE = sqrt(2 / pi)
 """E|x| of a standard Gaussian."""
@@ -225,7 +225,7 @@ def _shares_of_beta(run: Run, rule: Rule) -> BetaShares:
         private_rows=not run.curator.relation.rows_are_public,
         pairs=any(len(clique) > 1 for clique in run.workload),
         sweep=bool(rule.guard),
-        sweeps_workload=bool(rule.guard) and rule.guard_order == 0,
+        sweeps_workload=rule.sweeps_workload,
     )
 
 
@@ -237,5 +237,4 @@ def _swept(run: Run, rule: Rule) -> Workload:
     if rule.guard_order == 0:
         return run.workload
     pairs, triples = pairs_below(run.domain, run.workload), triples_with(rule.target, run.workload)
-    weights = [*pair_weights(run.target, pairs), *[1] * len(triples)]
-    return Workload.of(run.domain, [*pairs, *triples], list(map(Fraction, weights)))
+    return pairs_and_triples(run.domain, pairs, triples, run.target)

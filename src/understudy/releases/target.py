@@ -11,10 +11,11 @@ release, before anything is looked at; a release without a target treats all ali
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
 from math import sqrt
 
-from understudy.domain.domain import Clique
+from understudy.domain.domain import Clique, Domain
 from understudy.errors import ParameterError
 from understudy.query.workload import Workload
 
@@ -37,9 +38,17 @@ def triples_with(target: str | None, workload: Iterable[Clique]) -> list[Clique]
     return [clique for clique in workload if len(clique) == 3 and target in clique]
 
 
-def pair_weights(target: str | None, pairs: Iterable[Clique]) -> list[int]:
+def importance_of_pairs(target: str | None, pairs: Iterable[Clique]) -> list[int]:
     """What pairs weigh in a sweep over all of them, beside 1 for a triple."""
     return [TARGET_WEIGHT if target in pair else 1 for pair in pairs]
+
+
+def pairs_and_triples(
+    domain: Domain, pairs: Sequence[Clique], triples: Sequence[Clique], target: str | None
+) -> Workload:
+    """What a sweep over pairs measures, with what each weighs as long as nothing was seen of it."""
+    weights = [*importance_of_pairs(target, pairs), *[1] * len(triples)]
+    return Workload.of(domain, [*pairs, *triples], list(map(Fraction, weights)))
 
 
 def weighted_for(workload: Workload, target: str, weight: int = TARGET_WEIGHT) -> Workload:

@@ -49,7 +49,7 @@ from understudy.releases.evidence import Evidence
 from understudy.releases.pair_means import pair_means
 from understudy.releases.run import Outcome, Run
 from understudy.releases.small_marginals import below, direct_bars
-from understudy.releases.target import pair_weights, triples_with
+from understudy.releases.target import importance_of_pairs, triples_with
 from understudy.releases.unspent import UnspentPrice
 
 Values = NDArray[np.float64]
@@ -80,8 +80,8 @@ def adaptive(
                 marginals below the workload are always among the answers, and a sweep over the workload measures
                 them so precisely that their bars are no longer than those of direct questions, as far as half of
                 its price goes, or all of it where there is nothing larger than pairs (`small_bars`). Where no
-                sweep pays, and there is something larger, one is made for the pairs that would have longer ones
-                (`bars_sweep`).
+                sweep pays, one is made for the pairs that would have longer ones, for a quarter of the price at
+                most (`bars_sweep`).
     Complexity  Passes over a tree of at most `rule.cells` cells; one count of the candidates for each round.
     Gap         No theorem about the stand-in itself. A killed run is resumed by refitting, which needs the same
                 floating-point results, up to rounding to whole people.
@@ -157,7 +157,7 @@ class _Adaptive:
             private_rows=self.evidence.private_rows,
             pairs=bool(len(self.candidates)),
             sweep=bool(rule.guard),
-            sweeps_workload=self._sweeps_workload,
+            sweeps_workload=rule.sweeps_workload,
         )
 
     @property
@@ -168,10 +168,6 @@ class _Adaptive:
             measured_again=self.first.measured_again,
             private_rows=self.evidence.private_rows,
         )
-
-    @property
-    def _sweeps_workload(self) -> bool:
-        return bool(self.rule.guard) and self.rule.guard_order == 0
 
     @cached_property
     def candidates(self) -> Candidates:
@@ -214,7 +210,7 @@ class _Adaptive:
         tables = dict(zip(self.run.workload, self._combined(standin, learner, swept), strict=True))
         beside = list(dict.fromkeys(c for c in (*self.below, *self.evidence.beside) if c not in tables))
         measured = dict(zip(beside, standin.grouped(beside), strict=True))
-        if self._sweeps_workload and swept.cliques:
+        if self.rule.sweeps_workload and swept.cliques:
             # Tables of the workload combine the stand-in with a measurement of their own: their sums are nearer.
             means = pair_means(tables.items())
             measured.update((pair, means[pair]) for pair in beside if pair in means)
@@ -253,7 +249,7 @@ class _Adaptive:
 
     def _planned(self, learner: Learner) -> SweepPlan | None:
         """The last sweep, where it is over the workload, before any round: nothing in it depends on them."""
-        if not self._sweeps_workload or not self._taken.rounds:
+        if not self.rule.sweeps_workload or not self._taken.rounds:
             return None
         workload, price = self.run.workload, rounded_down(self._kept)
         plan = self._plan(learner, workload.cliques, price, workload.weights)
@@ -276,7 +272,7 @@ class _Adaptive:
             plan = self._plan_pairs(learner, rounds)
         self.unspent.spend(self.unspent.left)
         swept = plan.buy(self.run, "guard")
-        learner.learn(swept, sweeps_workload=self._sweeps_workload)
+        learner.learn(swept, sweeps_workload=self.rule.sweeps_workload)
         self._report(self.rule.rounds + 1, learner)
         return swept
 
@@ -286,7 +282,7 @@ class _Adaptive:
         swept = bars.plan(bars.missing, left).buy(self.run, "guard") if bars.missing else Sweep()
         learner.remeasured(swept)
         self._report(self.rule.rounds + 1, learner)
-        self._share(left / (self.run.total * (1 - ROWS_SHARE)))
+        self._let_sweep_take(left / (self.run.total * (1 - ROWS_SHARE)))
         return swept
 
     @property
@@ -297,8 +293,8 @@ class _Adaptive:
         """What is kept for a sweep that is there for the bars of pairs alone; from now on the rule has its share.
 
         There is none where it would take too much, or leave rounds too little to look at gaps, and where all pairs
-        have short bars by those of their columns.
-        Pairs of columns of one value are public where the number of rows is: a direct question has a bar of 0.
+        have short bars by those of their columns. Pairs of columns of one value are public where the number of
+        rows is: a direct question has a bar of 0.
         """
         run = self.run
         bars_of = direct_bars(run, self._pairs) if self.rule.for_bars and self._taken.rounds else {}
@@ -317,10 +313,10 @@ class _Adaptive:
         bars = BarsReserve(run.domain, intervals, plan, direct, beta, most, pairs, most / 2)
         if not bars.price or not self.first.can_look(bars.price):
             return None
-        self._share(bars.price / whole)
+        self._let_sweep_take(bars.price / whole)
         return bars
 
-    def _share(self, guard: Fraction) -> None:
+    def _let_sweep_take(self, guard: Fraction) -> None:
         """Keep in the rule what the last sweep takes, and what was paid first, of what that leaves."""
         self.rule = replace(
             self.rule, guard=guard, first=self.rule.first * (1 - self.rule.guard) / (1 - guard)
@@ -337,7 +333,7 @@ class _Adaptive:
             self.evidence.precision(left),
             share=float(left / run.total),
             told=told(run.domain, run.workload),
-            importance=pair_weights(run.target, pairs),
+            importance=importance_of_pairs(run.target, pairs),
             beside=len(triples),
         )
         return self._plan(learner, [*pairs, *triples], left, [*weights, *[Fraction(1)] * len(triples)])
@@ -352,7 +348,7 @@ class _Adaptive:
         cliques, rows = list(self.run.workload), self.evidence.rows
         swept_cliques = set(swept.cliques)
         measured = [clique for clique in cliques if clique in swept_cliques]
-        if not self._sweeps_workload and all(len(clique) < 3 for clique in measured):
+        if not self.rule.sweeps_workload and all(len(clique) < 3 for clique in measured):
             measured = []
         weighed = set(measured)
         others = [clique for clique in cliques if clique not in weighed]

@@ -124,7 +124,8 @@ class BarsReserve:
 
     `intervals` are those that were proved. `plan` is that of a sweep over some pairs for a price, and `widest` has
     the bars of direct questions. `beta` is that of all bars of the sweep. `missing` are the pairs without bars
-    that are short enough, and `price` what a sweep over them takes, or `most` if that is more.
+    that are short enough, and `price` what a sweep over them takes, or nothing if that is more than `most`. The
+    price that is given is where the search for it begins.
     """
 
     domain: Domain

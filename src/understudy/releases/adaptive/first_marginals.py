@@ -63,10 +63,6 @@ class FirstMarginals:
     def run(self) -> Run:
         return self.evidence.run
 
-    @property
-    def _sweeps_workload(self) -> bool:
-        return bool(self.rule.guard) and self.rule.guard_order == 0
-
     def learnt(self) -> tuple[Learner, OneWayBars]:
         """All 1-way marginals, larger ones for more; then rare values are merged, and a first tree is fitted.
 
@@ -82,7 +78,7 @@ class FirstMarginals:
             whole = max(run.total * self.rule.first * (1 - self.rule.guard), least_first(run.domain))
         prices = self._first_prices(whole)
         public = not evidence.private_rows
-        again = (HIGH_LEVELS if self._sweeps_workload else LEVELS) if len(self.candidates) else ()
+        again = (HIGH_LEVELS if self.rule.sweeps_workload else LEVELS) if len(self.candidates) else ()
         shares = {
             name: OneWayShares.of(run.domain, name, self.beta.one_way, again, rows_public=public)
             for name in run.domain.names

@@ -104,7 +104,7 @@ class Rounds:
     @property
     def _sweeps_all(self) -> bool:
         """Whether every answer will be measured, more closely than gaps can bound it."""
-        return self.rule.guard > 0 and self.rule.guard_order == 0
+        return self.rule.sweeps_workload
 
     def _gaps(self, t: int, tables: Sequence[Values], price: Fraction) -> tuple[Values, Values]:
         """Noisy L1 distances of the stand-in from the table, and how far to doubt them.

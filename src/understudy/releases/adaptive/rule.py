@@ -14,7 +14,7 @@ from understudy.query.workload import Workload
 from understudy.rational import MIN_PARAMETER
 from understudy.releases.adaptive.bars_sweep import BarsForecast
 from understudy.releases.adaptive.sweep_choice import SweepForecast, can_be_drawn, can_sweep, pairs_below
-from understudy.releases.target import pair_weights, triples_with
+from understudy.releases.target import pairs_and_triples, triples_with
 
 ROWS_SHARE = Fraction(1, 100)
 """Of the price, for the number of rows where that is private."""
@@ -80,6 +80,11 @@ class Rule:
     triples: bool
     for_bars: bool = False
     target: str | None = None
+
+    @property
+    def sweeps_workload(self) -> bool:
+        """Whether there is a last sweep, and it is over the workload."""
+        return self.guard > 0 and self.guard_order == 0
 
     def round_shares(self) -> list[Fraction]:
         """Of each round, of what the rounds spend; they sum to 1."""
@@ -236,8 +241,7 @@ def _sweeps_triples(
     pairs, triples = pairs_below(domain, workload), triples_with(target, workload)
     if not triples or not can_sweep(domain, [*pairs, *triples], swept):
         return False
-    weights = [*pair_weights(target, pairs), *[1] * len(triples)]
-    residuals = Residuals.of(Workload.of(domain, [*pairs, *triples], list(map(Fraction, weights))))
+    residuals = Residuals.of(pairs_and_triples(domain, pairs, triples, target))
     precisions = residuals.precisions()
     return can_be_drawn(precisions * precision / float(residuals.price @ precisions))
 

@@ -45,10 +45,15 @@ MOST_SMALL = 0.5
 
 @dataclass(frozen=True, eq=False)
 class Sweep:
-    """Noisy counts of groups for `cliques`, all from the same residuals."""
+    """Noisy counts of groups, as planned, all from the same residuals; without a plan nothing was measured."""
 
-    cliques: tuple[Clique, ...] = ()
+    plan: SweepPlan | None = None
     tables: ResidualTables | None = None
+
+    @property
+    def cliques(self) -> tuple[Clique, ...]:
+        """What was measured."""
+        return () if self.plan is None else self.plan.cliques
 
     def about(self, clique: Clique) -> Measurement | None:
         """What was measured of a clique that lies in one of the sweep's; None where nothing was.
@@ -80,11 +85,8 @@ class Sweep:
     def beta_of_cells(
         self, beta: Fraction, orders: Sequence[int], *, alike: bool = False
     ) -> dict[Clique, Fraction]:
-        """β of each cell of what was swept and of its parts of these orders (`beta_of_swept`)."""
-        if self.tables is None:
-            return {}
-        domain, public = self.tables.residuals.domain, self.tables.rows is not None
-        return beta_of_swept(domain, self.cliques, orders, beta, rows_public=public, alike=alike)
+        """β of each cell of what was swept and of its parts of these orders."""
+        return {} if self.plan is None else self.plan.beta_of_cells(beta, orders, alike=alike)
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,10 +131,9 @@ class SweepPlan:
         """
         if self.look is None:
             return self
-        residuals, public = self.residuals, relation.rows_are_public
-        betas = beta_of_swept(residuals.domain, self.cliques, SMALL, beta, rows_public=public)
+        betas = self.beta_of_cells(beta, SMALL)
         look = with_small_bars(
-            residuals,
+            self.residuals,
             np.array([float(part.precision) for part in self.look.parts]),
             relation,
             price,
@@ -166,4 +167,4 @@ class SweepPlan:
             return Sweep()
         released = np.array(run.look(step, MergedStrategy(self.merging, self.look)), np.int64)
         rows = float(run.curator.rows) if run.curator.relation.rows_are_public else None
-        return Sweep(self.cliques, ResidualTables(self.residuals, self.look, released, rows))
+        return Sweep(self, ResidualTables(self.residuals, self.look, released, rows))
