@@ -112,10 +112,12 @@ def test_merging_makes_it_cheaper():
 
 def test_what_is_sure_beforehand_and_what_is_not_worth_a_look():
     """Pairs alone take much, and may take less in the end; large noise tells nothing, or cannot be drawn."""
-    assert _forecast(_run(TEN)).is_sure
+    few = _forecast(_run(TEN))
+    assert few.is_sure(Fraction(1, 10))
+    assert not few.is_sure(Fraction(9, 10))  # half of a tenth is too little
     alone = _forecast(_run(TEN, order=2))
     assert alone.is_worth_a_look
-    assert not alone.is_sure
+    assert not alone.is_sure(Fraction(1, 10))
     assert alone.needed > 3 * _forecast(_run(TEN)).needed
     assert not _forecast(_run(TEN), rows=50).is_worth_a_look
     small = _run((100,) * 5, epsilon=1e-5)

@@ -177,7 +177,7 @@ def _last_sweep(evidence: Evidence, rule: Rule) -> _Told:
     """What the last sweep measures, by its share of the price; merging makes it less noisy for values alone."""
     run = evidence.run
     if rule.for_bars:
-        return _pairs_as_asked_directly(evidence)
+        return _pairs_as_asked_directly(evidence, rule.first)
     rounds = any(len(clique) > 1 for clique in run.workload)
     swept = _swept(run, rule) if rule.guard and rounds else None
     if swept is None:
@@ -206,14 +206,14 @@ def _last_sweep(evidence: Evidence, rule: Rule) -> _Told:
     return told
 
 
-def _pairs_as_asked_directly(evidence: Evidence) -> _Told:
+def _pairs_as_asked_directly(evidence: Evidence, first: Fraction) -> _Told:
     """A sweep that is there for the bars of pairs alone takes as much as makes them no longer than those of direct
     questions, and no more: no shorter ones are foreseen. Counts are a stand-in's, whose errors are not.
     """
     run = evidence.run
     precision, rows = evidence.precision(run.total), float(run.curator.forecast_rows)
     found = bars_forecast(run.domain, run.workload, precision, rows)
-    if found is None or not found.is_sure:
+    if found is None or not found.is_sure(first):
         return lambda _: None
     bars = direct_bars(run, found.pairs)
     return lambda clique: (bars[clique], None) if clique in bars else None

@@ -79,10 +79,11 @@ class BarsForecast:
         typical = median(self._direct) < sqrt(self.precision) * self.rows / 2
         return typical and can_be_drawn(precisions * self.needed * self.precision)
 
-    @property
-    def is_sure(self) -> bool:
-        """Whether it will be made, as far as a forecast can tell: merging makes it cheaper only."""
-        return self.is_worth_a_look and self.needed <= SURE * MOST
+    def is_sure(self, first: Fraction) -> bool:
+        """Whether it will be made, as far as a forecast can tell: merging makes it cheaper only. `first` is the
+        part of the price for the 1-way marginals.
+        """
+        return self.is_worth_a_look and self.needed <= SURE * min(MOST, MOST_OF_LEFT * (1 - first))
 
     @cached_property
     def needed(self) -> float:
